@@ -1,0 +1,59 @@
+"""One picture with its boxes, and many of them as one batch of equal shapes."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+PADDING_LABEL = -1  # a row of `Batch.boxes` with this label is no box
+
+
+class Scene(NamedTuple):
+    """One picture: image (3, H, W) uint8 RGB, boxes (n, 4) float32 xyxy pixels, labels (n,) int64, image_id."""
+
+    image: Tensor
+    boxes: Tensor
+    labels: Tensor
+    image_id: int
+
+
+class Batch(NamedTuple):
+    """B pictures of one size; M is the largest number of boxes, rows beyond a picture's own are padding.
+
+    images (B, 3, H, W) float32 in 0..1, boxes (B, M, 4) float32 xyxy pixels padded with zeros,
+    labels (B, M) int64 padded with -1, image_ids (B,) int64.
+    """
+
+    images: Tensor
+    boxes: Tensor
+    labels: Tensor
+    image_ids: Tensor
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch with every tensor on `device`."""
+        return Batch(*(tensor.to(device) for tensor in self))
+
+
+def collate(scenes: Sequence[Scene], max_boxes: int | None = None) -> Batch:
+    """Stack scenes of one size into a `Batch`, boxes padded to equal length: a DataLoader's `collate_fn`.
+
+    max_boxes: the length M to pad to; None pads to the longest of these scenes, but to 1 at least.
+    Raises ValueError when the sizes differ or a scene has more than `max_boxes` boxes: none is ever dropped silently.
+    """
+    if not scenes:
+        raise ValueError("scenes must hold at least one Scene, got none")
+    sizes = {tuple(scene.image.shape) for scene in scenes}
+    if len(sizes) > 1:
+        raise ValueError(f"scenes of one batch must have one image size, got {sorted(sizes)}")
+    most = max(len(scene.labels) for scene in scenes)
+    rows = max(most, 1) if max_boxes is None else max_boxes
+    if most > rows:
+        raise ValueError(f"max_boxes={max_boxes}, but a scene has {most} boxes; give at least {most} or None")
+    return Batch(
+        images=torch.stack([scene.image for scene in scenes]).to(torch.float32) / 255,
+        boxes=torch.stack([pad(scene.boxes, (0, 0, 0, rows - len(scene.boxes))) for scene in scenes]),
+        labels=torch.stack([pad(scene.labels, (0, rows - len(scene.labels)), value=PADDING_LABEL) for scene in scenes]),
+        image_ids=torch.tensor([scene.image_id for scene in scenes], dtype=torch.int64),
+    )
