@@ -1,0 +1,8 @@
+"""Functions on tensors that a detector is made of; they know torch and NumPy and nothing else of this package."""
+
+from frcnn_lite.ops.boxes import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
+from frcnn_lite.ops.nms import nms_mask
+from frcnn_lite.ops.random_keys import random_keys
+from frcnn_lite.ops.roi_pool import roi_pool
+
+__all__ = ["box_area", "box_iou", "clip_boxes", "decode_boxes", "encode_boxes", "nms_mask", "random_keys", "roi_pool"]

@@ -1,0 +1,74 @@
+"""Box arithmetic: areas, IoU, and the deltas by which a detector moves one box onto another.
+
+A box is `(x1, y1, x2, y2)` in absolute pixels with real-valued corners: its width is `x2 - x1`. (Code bases that descend
+from Caffe's py-faster-rcnn count pixels inclusively and write `x2 - x1 + 1`; nothing here does.)
+Every function works on any number of leading batch dimensions.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+MAX_LOG_SCALE = math.log(1000 / 16)
+"""Upper bound of a predicted log size ratio, so that `exp` cannot overflow early in training (detectron2, torchvision)."""
+
+MIN_SIZE = 1e-3
+"""Smallest width or height, in pixels, that `encode_boxes` takes a logarithm of."""
+
+
+def box_area(boxes: Tensor) -> Tensor:
+    """Areas `(...)` in square pixels of boxes `(..., 4)`."""
+    return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+
+
+def box_iou(first: Tensor, second: Tensor) -> Tensor:
+    """Intersection over union of every pair: `(..., N, 4)` and `(..., M, 4)` give `(..., N, M)`.
+
+    Two boxes that are both empty have IoU 0 here, not 0 / 0, so padded rows stay finite.
+    """
+    first, second = first.unsqueeze(-2), second.unsqueeze(-3)
+    low = torch.maximum(first[..., :2], second[..., :2])
+    high = torch.minimum(first[..., 2:], second[..., 2:])
+    width, height = (high - low).clamp_(min=0).unbind(-1)
+    intersection = width * height
+    union = box_area(first) + box_area(second) - intersection
+    return intersection / union.clamp_(min=torch.finfo(union.dtype).tiny)
+
+
+def _centers_and_sizes(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return (low + high) * 0.5, high - low
+
+
+def encode_boxes(boxes: Tensor, reference: Tensor, weights: Tensor) -> Tensor:
+    """Deltas `(..., 4)` that move `reference` boxes `(..., 4)` onto `boxes` `(..., 4)`.
+
+    A delta is `(dx / w, dy / h, log(w' / w), log(h' / h))` times `weights` `(4,)`, as in R-CNN (Girshick et al., 2014,
+    appendix C). Sizes below `MIN_SIZE` are raised to it: padded rows give finite numbers, which the caller weighs by 0.
+    """
+    center, size = _centers_and_sizes(boxes)
+    reference_center, reference_size = _centers_and_sizes(reference)
+    size, reference_size = size.clamp(min=MIN_SIZE), reference_size.clamp(min=MIN_SIZE)
+    shift = (center - reference_center) / reference_size
+    return torch.cat([shift, torch.log(size / reference_size)], dim=-1) * weights
+
+
+def decode_boxes(deltas: Tensor, reference: Tensor, weights: Tensor) -> Tensor:
+    """Boxes `(..., 4)` that `deltas` `(..., 4)` make of `reference` `(..., 4)`: the inverse of `encode_boxes`.
+
+    Log size ratios are limited to `MAX_LOG_SCALE`.
+    """
+    deltas = deltas / weights
+    center, size = _centers_and_sizes(reference)
+    center = center + deltas[..., :2] * size
+    half = size * torch.exp(deltas[..., 2:].clamp(max=MAX_LOG_SCALE)) * 0.5
+    return torch.cat([center - half, center + half], dim=-1)
+
+
+def clip_boxes(boxes: Tensor, height: int, width: int) -> Tensor:
+    """Boxes `(..., 4)` cut to an image of `height` x `width` pixels."""
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    x1, x2 = x1.clamp(0, width), x2.clamp(0, width)
+    y1, y2 = y1.clamp(0, height), y2.clamp(0, height)
+    return torch.stack([x1, y1, x2, y2], dim=-1)
