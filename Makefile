@@ -1,0 +1,14 @@
+# A thin face of tasks.py, which does the same without make: python tasks.py lab
+#   make lab ARGS=--no-browser    arguments for the command
+#   make lab TORCH=cpu            PyTorch's CPU wheels (1 GB) instead of the CUDA build (5.8 GB)
+
+PYTHON ?= python3
+COMMANDS = lab test notebooks bench lint clean
+
+.PHONY: help $(COMMANDS)
+
+help:
+	@$(PYTHON) tasks.py --help
+
+$(COMMANDS):
+	@$(PYTHON) tasks.py $@ $(if $(TORCH),--torch $(TORCH)) $(ARGS)

@@ -1,0 +1,275 @@
+"""Every command of the project, with nothing installed but Python: `python tasks.py COMMAND [--torch cpu] [args...]`.
+
+    lab         set up, run the doctor, open JupyterLab on the first notebook   (args go to JupyterLab)
+    test        set up, run the unit tests and every notebook under nbval       (args go to pytest)
+    notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
+    bench       run every benchmark
+    lint        check format, style and types
+    clean       remove the environment and the caches, never runs/ or data/
+
+Every command but `clean` first sees to it that `.venv` is complete, which takes no time when it is.
+The Makefile is a thin face of this file, for those who have make.
+"""
+
+from __future__ import annotations  # this file must at least start on an old Python, to say so
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "set-up.json"
+PYTHONS = ((3, 13), (3, 12), (3, 11))  # in the order of preference
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+TORCH_CHOICES = ("default", "cpu")
+CACHES = ("__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints")
+BUILDS = ("build", "dist", "frcnn_lite.egg-info")
+READERS_OWN = ("runs", "data", ".git")
+
+
+class TaskError(Exception):
+    """A failure that one line explains."""
+
+
+# ---------------------------------------------------------------- the environment
+
+
+def venv_python() -> Path:
+    """The interpreter of `.venv`, wherever this system puts it."""
+    return VENV / "Scripts" / "python.exe" if os.name == "nt" else VENV / "bin" / "python"
+
+
+def find_python() -> str:
+    """A supported interpreter: the one running this file if it will do, otherwise one on PATH."""
+    if sys.version_info[:2] in PYTHONS:
+        # Inside a virtual environment (perhaps the very one about to be replaced) its base outlives it.
+        return getattr(sys, "_base_executable", None) or sys.executable
+    for major, minor in PYTHONS:
+        found = shutil.which(f"python{major}.{minor}")
+        if found:
+            return found
+        if os.name == "nt" and shutil.which("py"):
+            asked = subprocess.run(
+                ["py", f"-{major}.{minor}", "-c", "import sys; print(sys.executable)"], capture_output=True, text=True
+            )
+            if asked.returncode == 0:
+                return asked.stdout.strip()
+    running = ".".join(map(str, sys.version_info[:3]))
+    raise TaskError(f"Python 3.11, 3.12 or 3.13 is needed: this one is {running}, and PATH has none of the three")
+
+
+def python_version(python: str) -> str:
+    """The version of an interpreter, as in 3.12.4."""
+    code = "import platform; print(platform.python_version())"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def has_nvidia_driver() -> bool:
+    """Whether this machine can run the CUDA build at all; looks at the disk only."""
+    return Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
+
+
+def wanted_stamp(python: str, torch: str) -> dict[str, str]:
+    """What the environment is a function of; a difference in any entry means work to do."""
+    sources = b"".join((ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt"))
+    return {
+        "root": str(ROOT),  # an environment does not survive being moved
+        "python": python_version(python),
+        "torch": torch,
+        "requirements": hashlib.sha256(sources.replace(b"\r\n", b"\n")).hexdigest(),
+    }
+
+
+def read_stamp() -> dict[str, str]:
+    """The stamp of the last set-up, complete or not; empty when there is none to read."""
+    try:
+        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
+
+
+def write_stamp(stamp: dict[str, str], state: str) -> None:
+    """Record how far a set-up has come: an interrupted one leaves "started" behind."""
+    STAMP.write_text(json.dumps({**stamp, "state": state}, indent=1) + "\n", encoding="utf-8")
+
+
+def pip_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
+    """What to install, in order: a line for the reader and the command."""
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    locked = ["--constraint", str(ROOT / "constraints.txt")]
+    project = [*pip, *locked, "--editable", f"{ROOT}[dev]"]
+    if torch == "cpu":
+        # PyTorch's index serves torch but not our locked versions of what torch needs: hence --no-deps, and the rest
+        # from PyPI. A lock on 2.15.0 admits the 2.15.0+cpu it finds installed.
+        wheels = [*pip, *locked, "--no-deps", "--index-url", CPU_INDEX, "torch", "torchvision"]
+        return [
+            ("installing torch and torchvision, CPU wheels from PyTorch's own index", wheels),
+            ("installing everything else", project),
+        ]
+    return [("installing torch, JupyterLab and the rest (minutes on the first run)", project)]
+
+
+def set_up(torch: str | None = None) -> Path:
+    """Make `.venv` what pyproject.toml, constraints.txt and the choice of torch ask for, and return its interpreter.
+
+    Without a choice, the one of the last set-up stands. Only a finished set-up is trusted, an interrupted one is redone.
+    """
+    if torch is not None and torch not in TORCH_CHOICES:
+        raise TaskError(f"--torch (TORCH=) must be one of {', '.join(TORCH_CHOICES)}; got {torch!r}")
+    python = find_python()
+    before = read_stamp()
+    torch = torch or before.get("torch", "default")
+    wanted = wanted_stamp(python, torch)
+    inside = venv_python()
+    if before == {**wanted, "state": "complete"} and inside.exists():
+        return inside
+
+    keep = {**before, "requirements": ""} == {**wanted, "requirements": "", "state": "complete"} and inside.exists()
+    if not keep:
+        if VENV.exists():
+            why = "an earlier set-up was interrupted" if before.get("state") != "complete" else "it no longer fits"
+            say(f"removing .venv ({why})")
+            shutil.rmtree(VENV)
+        if torch == "default" and sys.platform == "linux" and not has_nvidia_driver():
+            say(
+                "no NVIDIA driver here: `make lab TORCH=cpu` takes PyTorch's CPU wheels (1 GB) instead of CUDA (5.8 GB)"
+            )
+        say(f"creating .venv with Python {wanted['python']}")
+        run([python, "-m", "venv", str(VENV)], "cannot create .venv; on Debian and Ubuntu: apt install python3-venv")
+    write_stamp(wanted, "started")
+    for line, command in pip_commands(inside, torch):
+        say(line)
+        run(command, "pip failed, its reason stands above; the next run of this command starts the set-up again")
+    write_stamp(wanted, "complete")
+    say("set-up complete")
+    return inside
+
+
+# ---------------------------------------------------------------- the commands
+
+
+def lab(python: Path, args: list[str]) -> int:
+    """Run the doctor, then JupyterLab with the whole project in its file browser."""
+    if subprocess.run([str(python), "-m", "frcnn_lite.tools.doctor"], cwd=ROOT).returncode:
+        say("the doctor found what is listed above; JupyterLab opens all the same")
+    first = ROOT / "notebooks" / "00_start_here.ipynb"
+    page = "/lab/tree/notebooks/" + first.name if first.exists() else "/lab"
+    command = [str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url={page}"]
+    server = subprocess.Popen([*command, "--LabApp.news_url=None", *args], cwd=ROOT)
+    while True:
+        try:
+            return server.wait()
+        except KeyboardInterrupt:
+            continue  # JupyterLab got it too, and asks whether it should stop
+
+
+def is_path(arg: str) -> bool:
+    """Whether an argument names a file or folder of the project; `-k tests` is a word, `tests/ops` is not."""
+    return any(mark in arg for mark in ("/", os.sep, ".py", ".ipynb")) and (ROOT / arg.split("::")[0]).exists()
+
+
+def test(python: Path, args: list[str]) -> int:
+    """One pytest session over notebooks and unit tests, in parallel by file; paths in `args` replace both."""
+    workers = max(2, min(8, os.cpu_count() or 2))
+    named = any(is_path(arg) for arg in args)
+    # Notebooks first: they take longest, and the last file to start decides when the run ends.
+    paths = [] if named else ["notebooks", "tests"]
+    # The workers share the cores: without this each of them would start a thread for every core.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) // workers)))
+    command = [str(python), "-m", "pytest", "--nbval", "-n", str(workers), *paths, *args]
+    return subprocess.run(command, cwd=ROOT).returncode
+
+
+def notebooks(python: Path, args: list[str]) -> int:
+    """Run notebooks in reading order and store their outputs."""
+    return subprocess.run([str(python), "-m", "frcnn_lite.tools.notebooks", *args], cwd=ROOT).returncode
+
+
+def bench(python: Path, args: list[str]) -> int:
+    """Run every benchmark, the failing ones not keeping the others from running."""
+    scripts = sorted((ROOT / "benchmarks").glob("bench_*.py"))
+    if not scripts:
+        say("benchmarks/ holds no bench_*.py yet")
+    codes = []
+    for script in scripts:
+        say(f"benchmarks/{script.name}")
+        codes.append(subprocess.run([str(python), str(script), *args], cwd=ROOT).returncode)
+    return max(codes, default=0)
+
+
+def lint(python: Path, args: list[str]) -> int:
+    """Format, style and types; all three report before any of them fails the command."""
+    tools = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
+    return max(subprocess.run([str(python), "-m", *tool, *args], cwd=ROOT).returncode for tool in tools)
+
+
+def clean() -> int:
+    """Remove what the other commands can make again."""
+    doomed = [VENV, *(ROOT / name for name in BUILDS)]
+    for top in sorted(ROOT.iterdir()):
+        if top.is_dir() and top.name not in READERS_OWN and top != VENV:
+            doomed += [top] if top.name in CACHES else [found for name in CACHES for found in top.rglob(name)]
+    for path in doomed:
+        if path.exists():
+            say(f"removing {path.relative_to(ROOT)}")
+            shutil.rmtree(path)
+    return 0
+
+
+COMMANDS = {"lab": lab, "test": test, "notebooks": notebooks, "bench": bench, "lint": lint}
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def say(line: str) -> None:
+    """One line a step."""
+    print(f"[frcnn_lite] {line}", flush=True)
+
+
+def run(command: list[str], failure: str) -> None:
+    """Run a step of the set-up; on a terminal show that it is alive, since pip is silent for minutes."""
+    start = time.monotonic()
+    step = subprocess.Popen(command, cwd=ROOT)
+    try:
+        while step.poll() is None:
+            time.sleep(0.2)
+            if sys.stdout.isatty():
+                print(f"\r  {time.monotonic() - start:.0f} s ", end="", flush=True)
+    except BaseException:
+        step.terminate()  # an interrupted set-up must not go on in the background
+        step.wait()
+        raise
+    if sys.stdout.isatty():
+        print("\r", end="")
+    if step.returncode:
+        raise TaskError(failure)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse `COMMAND [--torch CHOICE] [args...]`; arguments this file does not know go to the command."""
+    parser = argparse.ArgumentParser(
+        prog="tasks.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("command", choices=[*COMMANDS, "clean"])
+    parser.add_argument("--torch", metavar="|".join(TORCH_CHOICES), help="which build of torch .venv holds")
+    options, args = parser.parse_known_args(argv)
+    try:
+        return clean() if options.command == "clean" else COMMANDS[options.command](set_up(options.torch), args)
+    except TaskError as error:
+        print(f"[frcnn_lite] {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

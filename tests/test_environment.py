@@ -1,0 +1,60 @@
+"""pyproject.toml, environment.yml and constraints.txt say the same thing in three dialects."""
+
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+ROOT = Path(__file__).resolve().parents[1]
+CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+CONDA_ONLY = {"python", "pip"}
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def pyproject_ranges() -> dict[str, SpecifierSet]:
+    """Name to range, of what runs the notebooks and what tests them."""
+    lines = [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]
+    requirements = [Requirement(line) for line in lines]
+    return {CONDA_NAMES.get(r.name, r.name): r.specifier for r in requirements}
+
+
+def conda_ranges() -> dict[str, SpecifierSet]:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    requirements = [Requirement(line) for line in environment["dependencies"] if isinstance(line, str)]
+    return {r.name: r.specifier for r in requirements}
+
+
+def locked() -> dict[str, SpecifierSet]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    requirements = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {r.name.lower(): r.specifier for r in requirements}
+
+
+def test_conda_and_pip_install_the_same_ranges():
+    conda = conda_ranges()
+    assert {name: spec for name, spec in conda.items() if name not in CONDA_ONLY} == pyproject_ranges()
+    assert conda["python"] == SpecifierSet(project()["requires-python"])
+
+
+def test_every_dependency_is_locked_inside_its_range():
+    lock = locked()
+    for line in [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]:
+        requirement = Requirement(line)
+        (pin,) = lock[requirement.name]
+        assert pin.operator == "=="
+        assert pin.version in requirement.specifier, f"constraints.txt locks {requirement.name} outside {line}"
+
+
+def test_lock_leaves_cuda_libraries_to_torch():
+    # They exist on Linux only, and torch pins them itself: a lock on one would break the others' set-up.
+    assert not [name for name in locked() if name.startswith(("nvidia-", "cuda-", "triton"))]
+
+
+def test_lock_admits_the_cpu_build():
+    (pin,) = locked()["torch"]
+    assert f"{pin.version}+cpu" in locked()["torch"]

@@ -1,0 +1,263 @@
+"""tasks.py: what would be installed and run, and what happens to an environment that no longer fits."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def tasks(tmp_path, monkeypatch):
+    """tasks.py, loaded afresh on an empty project folder."""
+    spec = importlib.util.spec_from_file_location("tasks_under_test", ROOT / "tasks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(module, "STAMP", tmp_path / ".venv" / "set-up.json")
+    return module
+
+
+@pytest.fixture
+def steps(tasks, monkeypatch):
+    """The commands set_up would run; creating the environment leaves an interpreter behind, as venv does."""
+    ran = []
+
+    def record(command, failure):
+        ran.append(command)
+        if "venv" in command:
+            tasks.venv_python().parent.mkdir(parents=True)
+            tasks.venv_python().touch()
+
+    monkeypatch.setattr(tasks, "run", record)
+    return ran
+
+
+def record_runs(tasks, monkeypatch, codes):
+    """Replace subprocess.run: the commands it was given, which return `codes` in turn."""
+    ran, codes = [], iter(codes)
+
+    def run(command, **_):
+        ran.append(command)
+        return subprocess.CompletedProcess(command, next(codes))
+
+    monkeypatch.setattr(tasks.subprocess, "run", run)
+    return ran
+
+
+def test_default_set_up_is_one_locked_pip_install(tasks):
+    ((_, command),) = tasks.pip_commands(Path("python"), "default")
+    assert command[:4] == ["python", "-m", "pip", "install"]
+    assert command[command.index("--constraint") + 1] == str(tasks.ROOT / "constraints.txt")
+    assert command[-2:] == ["--editable", f"{tasks.ROOT}[dev]"]
+    assert "--index-url" not in command
+
+
+def test_cpu_set_up_takes_torch_alone_from_pytorchs_index(tasks):
+    (_, wheels), (_, project) = tasks.pip_commands(Path("python"), "cpu")
+    assert wheels[wheels.index("--index-url") + 1] == "https://download.pytorch.org/whl/cpu"
+    assert "--no-deps" in wheels and wheels[-2:] == ["torch", "torchvision"]
+    assert "--constraint" in wheels and "--constraint" in project
+    assert "--index-url" not in project
+
+
+def test_second_set_up_runs_nothing(tasks, steps):
+    tasks.set_up()
+    assert len(steps) == 2  # venv, pip
+    tasks.set_up()
+    assert len(steps) == 2
+
+
+def test_interrupted_set_up_is_redone_with_the_same_torch(tasks, steps, monkeypatch, capsys):
+    def interrupted(command, failure):
+        steps.append(command)
+        if "venv" in command:
+            tasks.venv_python().parent.mkdir(parents=True)
+            tasks.venv_python().touch()
+        else:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tasks.set_up("cpu")
+    del steps[:]
+    tasks.set_up()
+    assert "interrupted" in capsys.readouterr().out
+    assert [("--index-url" in command) for command in steps] == [False, True, False]  # venv, CPU wheels, the rest
+
+
+def test_changed_lock_installs_into_the_same_environment(tasks, steps):
+    tasks.set_up()
+    with (tasks.ROOT / "constraints.txt").open("a") as lock:
+        lock.write("# moved\n")
+    tasks.set_up()
+    assert ["venv" in command for command in steps] == [True, False, False]
+
+
+def test_line_ends_of_a_checkout_do_not_count_as_a_change(tasks):
+    lock = tasks.ROOT / "constraints.txt"
+    before = tasks.wanted_stamp(sys.executable, "default")
+    lock.write_bytes(lock.read_bytes().replace(b"\n", b"\r\n"))
+    assert tasks.wanted_stamp(sys.executable, "default") == before
+
+
+@pytest.mark.parametrize("change", ["torch", "moved", "python"])
+def test_environment_that_no_longer_fits_is_made_anew(tasks, steps, change, monkeypatch):
+    tasks.set_up()
+    if change == "moved":
+        tasks.write_stamp({**tasks.read_stamp(), "root": "elsewhere"}, "complete")
+    if change == "python":
+        monkeypatch.setattr(tasks, "python_version", lambda python: "3.13.99")
+    del steps[:]
+    tasks.set_up("cpu" if change == "torch" else None)
+    assert "venv" in steps[0]
+
+
+def test_choice_of_torch_stands_until_another_is_made(tasks, steps):
+    tasks.set_up("cpu")
+    del steps[:]
+    tasks.set_up()
+    assert steps == []
+    tasks.set_up("default")
+    assert len(steps) == 2
+
+
+def test_unknown_torch_names_the_choices(tasks, steps, capsys):
+    assert tasks.main(["lab", "--torch", "rocm"]) == 1
+    assert "must be one of default, cpu; got 'rocm'" in capsys.readouterr().err
+    assert steps == []
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_cpu_wheels_are_mentioned_where_there_is_no_driver(tasks, steps, driver, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "has_nvidia_driver", lambda: driver)
+    monkeypatch.setattr(sys, "platform", "linux")
+    tasks.set_up()
+    lines = [line for line in capsys.readouterr().out.splitlines() if "TORCH=cpu" in line]
+    assert len(lines) == (0 if driver else 1)
+
+
+def test_old_python_is_one_clear_line(tasks, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    monkeypatch.setattr(tasks.shutil, "which", lambda name: None)
+    assert tasks.main(["test"]) == 1
+    assert (
+        capsys.readouterr()
+        .err.strip()
+        .endswith("Python 3.11, 3.12 or 3.13 is needed: this one is 3.9.1, and PATH has none of the three")
+    )
+
+
+def test_old_python_looks_for_a_newer_one(tasks, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    monkeypatch.setattr(tasks.shutil, "which", lambda name: "/opt/python3.12" if name == "python3.12" else None)
+    assert tasks.find_python() == "/opt/python3.12"
+
+
+def test_failing_step_is_an_error_that_says_what_to_do(tasks):
+    with pytest.raises(tasks.TaskError, match="do this"):
+        tasks.run([sys.executable, "-c", "raise SystemExit(3)"], "do this")
+
+
+@pytest.mark.parametrize(
+    ("args", "paths"),
+    [
+        ([], ["notebooks", "tests"]),
+        (["-k", "tests"], ["notebooks", "tests"]),
+        (["tests/ops/test_boxes.py"], []),
+        (["tests/ops/test_boxes.py::test_iou", "-x"], []),
+    ],
+)
+def test_test_runs_everything_unless_a_path_is_named(tasks, monkeypatch, args, paths):
+    for folder in ("notebooks", "tests/ops"):
+        (tasks.ROOT / folder).mkdir(parents=True)
+    (tasks.ROOT / "tests/ops/test_boxes.py").touch()
+    ran = record_runs(tasks, monkeypatch, [7])
+    assert tasks.test(Path("python"), args) == 7
+    ((*_, workers), rest) = ran[0][:6], ran[0][6:]
+    assert int(workers) >= 2 and rest == [*paths, *args]
+
+
+def test_lint_runs_every_tool_and_fails_when_one_does(tasks, monkeypatch):
+    ran = record_runs(tasks, monkeypatch, [0, 1, 0])
+    assert tasks.lint(Path("python"), []) == 1
+    assert len(ran) == 3
+
+
+def test_bench_runs_all_and_reports_the_failing_one(tasks):
+    folder = tasks.ROOT / "benchmarks"
+    folder.mkdir()
+    (folder / "bench_a.py").write_text("raise SystemExit(2)")
+    (folder / "bench_b.py").write_text(f"open({str(tasks.ROOT / 'ran')!r}, 'w').close()")
+    assert tasks.bench(Path(sys.executable), []) == 2
+    assert (tasks.ROOT / "ran").exists()
+
+
+def test_clean_keeps_what_a_reader_made(tasks):
+    keep = ["runs/first/checkpoint.pt", "runs/first/__pycache__/x", "data/mine/build/x", "notebooks/02_scatter.ipynb"]
+    remove = [".venv/x", "frcnn_lite/__pycache__/x", ".ruff_cache/x", "notebooks/.ipynb_checkpoints/x", "build/x"]
+    for name in keep + remove:
+        (tasks.ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (tasks.ROOT / name).touch()
+    assert tasks.main(["clean"]) == 0
+    assert all((tasks.ROOT / name).exists() for name in keep)
+    assert not any((tasks.ROOT / name).exists() for name in remove)
+
+
+def test_makefile_reaches_every_command():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (listed,) = (line for line in makefile.splitlines() if line.startswith("COMMANDS = "))
+    spec = importlib.util.spec_from_file_location("tasks_listed", ROOT / "tasks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert set(listed.removeprefix("COMMANDS = ").split()) == {*module.COMMANDS, "clean"}
+
+
+def dummy_package(folder: Path, name: str, version: str) -> None:
+    """A wheel of nothing, in the layout of a package index."""
+    safe = name.replace("-", "_")
+    home = folder / name
+    home.mkdir(parents=True)
+    info = f"{safe}-{version}.dist-info"
+    with zipfile.ZipFile(home / f"{safe}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{safe}/__init__.py", f"__version__ = {version!r}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+    (page,) = home.iterdir()
+    (home / "index.html").write_text(f'<a href="{page.name}">{page.name}</a>')
+
+
+def test_cpu_wheels_satisfy_the_lock_and_stay(tasks, tmp_path, monkeypatch):
+    """The whole of TORCH=cpu against an index on disk: the +cpu builds come first and the second step keeps them."""
+    index = tmp_path / "index"
+    lock = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lock if line.startswith(("torch==", "torchvision==")))
+    for name, version in pins.items():
+        dummy_package(index, name, f"{version}+cpu")
+    monkeypatch.setattr(tasks, "CPU_INDEX", index.as_uri())
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    commands = tasks.pip_commands
+
+    def without_the_network(python, torch):
+        wheels, (line, project) = commands(python, torch)
+        return [wheels, (line, [*project[:-2], "--no-index", "torch>=2.11", "torchvision>=0.26"])]
+
+    monkeypatch.setattr(tasks, "pip_commands", without_the_network)
+    python = tasks.set_up("cpu")
+    code = "import torch, torchvision; print(torch.__version__, torchvision.__version__)"
+    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert printed.split() == [f"{pins['torch']}+cpu", f"{pins['torchvision']}+cpu"]
