@@ -1,0 +1,35 @@
+"""Training, evaluation, prediction and checkpoints: where detector, data and devices come together."""
+
+from frcnn_lite.engine.budget import steps_in
+from frcnn_lite.engine.checkpoint import CheckpointError
+from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.engine.datasets import open_dataset
+from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
+from frcnn_lite.engine.predict import Prediction, draw_boxes, predict, predict_file, read_image
+from frcnn_lite.engine.runs import RunDirectory
+from frcnn_lite.engine.train import TrainResult, train
+from frcnn_lite.engine.trainer import Trainer, build_model
+from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
+
+__all__ = [
+    "AveragePrecision",
+    "CheckpointError",
+    "Prediction",
+    "Run",
+    "RunDirectory",
+    "TrainConfig",
+    "TrainResult",
+    "Trainer",
+    "build_model",
+    "draw_boxes",
+    "evaluate",
+    "load_run",
+    "load_weights",
+    "open_dataset",
+    "predict",
+    "predict_file",
+    "read_image",
+    "save_weights",
+    "steps_in",
+    "train",
+]

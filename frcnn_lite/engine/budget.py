@@ -1,0 +1,34 @@
+"""From minutes to a number of steps: measured once, before training, so that a run is defined by its steps."""
+
+import statistics
+import time
+from dataclasses import replace
+
+from frcnn_lite.data import collate
+from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.engine.datasets import StepOrder, open_dataset
+from frcnn_lite.engine.trainer import Trainer
+
+WARMUP_STEPS = 3  # the first steps choose algorithms and fill caches
+TIMED_STEPS = 12
+
+
+def steps_in(minutes: float, config: TrainConfig) -> int:
+    """How many steps of `config` fit into `minutes` here and now, at least 1, the time to measure them included.
+
+    Real steps on a throw-away model and real pictures are timed. Raises ValueError unless `minutes` is positive.
+    """
+    if not 0 < minutes < float("inf"):
+        raise ValueError(f"minutes must be a positive number, got {minutes}")
+    begin = time.perf_counter()
+    trial = replace(config, steps=WARMUP_STEPS + TIMED_STEPS)
+    trainer = Trainer(trial)
+    dataset = open_dataset(trial.data, "train", trial.train_images, trial.seed, trial.image_size)
+    durations = []
+    for indices in StepOrder(len(dataset), trial.batch_size, trial.seed, 0, trial.steps):
+        start = time.perf_counter()
+        trainer.take_step(collate([dataset[index] for index in indices]))
+        durations.append(time.perf_counter() - start)
+    # The mean would carry every hiccup of a busy machine into hundreds of steps.
+    per_step = statistics.median(durations[WARMUP_STEPS:])
+    return max(1, int((minutes * 60 - (time.perf_counter() - begin)) / per_step))

@@ -1,0 +1,58 @@
+"""Checkpoints that survive a crash while they are written, and load without running code from the file."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+FORMAT = 1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is missing, damaged or of another model. The message names the file."""
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write `state` (tensors, numbers, strings, lists, dicts) to `path`, all or nothing.
+
+    A crash at any moment leaves either the old file or the new one, never half of one: the bytes go to a file beside it
+    that takes its name when they are on the disk.
+    """
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as file:
+        torch.save({"format": FORMAT, **to_cpu(state)}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """The state that `save_checkpoint` wrote, tensors on the CPU. Raises CheckpointError.
+
+    `weights_only=True` refuses pickled code: a checkpoint from a stranger is data.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"no checkpoint at {path}")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch, pickle and zipfile each raise their own kinds for a damaged file
+        raise CheckpointError(f"{path} cannot be read: {_first_line(error)}. The file was left as it is.") from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not a checkpoint of frcnn_lite, format {FORMAT}")
+    return state
+
+
+def to_cpu(value: Any) -> Any:
+    """A nested state with every tensor on the CPU, so that a file never asks for the device it came from."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {key: to_cpu(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(to_cpu(entry) for entry in value)
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

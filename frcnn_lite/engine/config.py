@@ -1,0 +1,77 @@
+"""The whole configuration of one training run, as one frozen dataclass that goes to JSON and back."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, field, fields
+from typing import Literal, get_args
+
+from frcnn_lite.detection import FasterRCNNConfig
+
+Schedule = Literal["cosine", "constant"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a training curve. Equal configs give equal curves, whatever number of devices.
+
+    data: name of the data set, see `frcnn_lite.engine.datasets`; image_size: side of its pictures in pixels;
+    train_images, test_images: how many pictures of either split; gpus: 0 is the CPU, N >= 1 are cuda:0 .. cuda:N-1;
+    steps: optimizer steps; batch_size: images a step over all devices together; lr: peak learning rate;
+    warmup_steps: steps of linear warm-up to it; schedule: what follows, "cosine" falls to zero at the last step;
+    weight_decay: decoupled, on weight matrices and filters only; max_grad_norm: gradients are clipped to this norm;
+    seed: initial weights, order of pictures and sampling; workers: DataLoader processes (0: none);
+    checkpoint_every: steps between two checkpoints; model: the detector.
+    Raises ValueError or TypeError that names the field.
+    """
+
+    data: str = "digits"
+    image_size: int = 128
+    train_images: int = 20_000
+    test_images: int = 200
+    gpus: int = 0
+    steps: int = 1000
+    batch_size: int = 8
+    lr: float = 2e-3
+    warmup_steps: int = 50
+    schedule: Schedule = "cosine"
+    weight_decay: float = 0.01
+    max_grad_norm: float = 5.0
+    seed: int = 0
+    workers: int = 0
+    checkpoint_every: int = 200
+    model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
+
+    def __post_init__(self) -> None:
+        least = {"train_images": 1, "batch_size": 1, "checkpoint_every": 1, "image_size": 1}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.type is int:
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise TypeError(f"{entry.name} must be an int, got {value!r}")
+                if value < least.get(entry.name, 0):
+                    raise ValueError(f"{entry.name} must be at least {least.get(entry.name, 0)}, got {value}")
+            elif entry.type is float and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
+        if self.schedule not in get_args(Schedule):
+            raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {self.schedule!r}")
+        if self.gpus > self.batch_size:
+            raise ValueError(
+                f"gpus must be at most batch_size, got gpus={self.gpus} with batch_size={self.batch_size}: "
+                f"{self.gpus - self.batch_size} of the devices would never see an image"
+            )
+
+    def to_json(self) -> str:
+        """A JSON object, fields in their order."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "TrainConfig":
+        """The inverse of `to_json`. Raises ValueError for a field it does not know or text that is no JSON object."""
+        values = json.loads(text)
+        if not isinstance(values, dict):
+            raise ValueError(f"a configuration is a JSON object, got {type(values).__name__}")
+        model = values.pop("model", {})
+        unknown = sorted(values.keys() - {entry.name for entry in fields(cls)})
+        if unknown:
+            raise ValueError(f"unknown fields {unknown}: was this written by another version?")
+        return cls(**values, model=FasterRCNNConfig.from_dict(model))

@@ -1,0 +1,83 @@
+"""A run is a directory: `config.json`, `log.jsonl` (one line a step) and `checkpoint.pt`."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from frcnn_lite.engine.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Where the files of one run lie."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def log_file(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def checkpoint_file(self) -> Path:
+        return self.path / "checkpoint.pt"
+
+    @classmethod
+    def create(cls, path: str | Path, config: TrainConfig) -> "RunDirectory":
+        """Start a run at `path`. Raises FileExistsError when a run is there already: nothing is ever overwritten."""
+        run = cls(Path(path))
+        for file in (run.config_file, run.log_file, run.checkpoint_file):
+            if file.exists():
+                raise FileExistsError(f"{run.path} holds a run already ({file.name}); resume it or choose another name")
+        run.path.mkdir(parents=True, exist_ok=True)
+        _write(run.config_file, config.to_json())
+        run.log_file.touch()
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path) -> "RunDirectory":
+        """A run that exists. Raises FileNotFoundError."""
+        run = cls(Path(path))
+        if not run.config_file.is_file():
+            raise FileNotFoundError(f"no run at {run.path}: {run.config_file.name} is missing")
+        return run
+
+    def read_config(self) -> TrainConfig:
+        """Raises ValueError that names the file when it is damaged."""
+        try:
+            return TrainConfig.from_json(self.config_file.read_text(encoding="utf-8"))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.config_file} cannot be read: {error}") from error
+
+    def read_log(self, before_step: int | None = None) -> list[dict[str, Any]]:
+        """The records of the steps, in order, up to but without `before_step`.
+
+        A last line that a crash cut short is left out; any other broken line raises ValueError.
+        """
+        lines = self.log_file.read_text(encoding="utf-8").splitlines() if self.log_file.is_file() else []
+        records = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                if number < len(lines):
+                    raise ValueError(f"{self.log_file} line {number} is no JSON object") from error
+        return [record for record in records if before_step is None or record["step"] < before_step]
+
+    def cut_log(self, before_step: int) -> list[dict[str, Any]]:
+        """Drop what was logged after the checkpoint of `before_step`: those steps are about to be taken again."""
+        records = self.read_log(before_step)
+        _write(self.log_file, "".join(json.dumps(record) + "\n" for record in records))
+        return records
+
+
+def _write(path: Path, text: str) -> None:
+    """All or nothing, like a checkpoint."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)

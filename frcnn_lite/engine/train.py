@@ -1,0 +1,133 @@
+"""The training loop: from a configuration to a run directory, and on from where a run stopped."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from torch.utils.data import DataLoader
+from tqdm.auto import tqdm
+
+from frcnn_lite.data import collate
+from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.engine.datasets import StepOrder, open_dataset
+from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
+from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
+from frcnn_lite.engine.runs import RunDirectory
+from frcnn_lite.engine.trainer import Trainer
+
+Record = dict[str, float]
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """run_dir: where everything lies; history: one record a step ("step", "loss", each loss by name, "lr"), from step 0
+    also in a resumed run; evaluation: on the test pictures, None when interrupted or `test_images` is 0; interrupted:
+    whether Ctrl-C ended it; seconds: spent in the steps of this call."""
+
+    run_dir: Path
+    history: list[Record]
+    evaluation: AveragePrecision | None
+    interrupted: bool
+    seconds: float
+
+    @property
+    def losses(self) -> list[float]:
+        """The total loss of every step: the curve."""
+        return [record["loss"] for record in self.history]
+
+
+def train(
+    config: TrainConfig,
+    out_dir: str | Path,
+    *,
+    resume: bool = False,
+    on_step: Callable[[Record], None] | None = None,
+    progress: bool = True,
+) -> TrainResult:
+    """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`.
+
+    resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
+    workers; the curve goes on as if it had never stopped. on_step: called after each step with its record.
+    Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
+    Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
+    be trained, CheckpointError for a damaged checkpoint. No file of a run is lost by any of these.
+    """
+    dataset = open_dataset(config.data, "train", config.train_images, config.seed, config.image_size)
+    if config.model.num_classes != dataset.num_classes:
+        raise ValueError(
+            f"model.num_classes must be {dataset.num_classes} for data {config.data!r}, got {config.model.num_classes}"
+        )
+    trainer = Trainer(config)
+    run, first_step = _open_run(trainer, out_dir, resume)
+    history = run.cut_log(first_step)
+    order = StepOrder(len(dataset), config.batch_size, config.seed, first_step, config.steps)
+    loader = DataLoader(
+        dataset,
+        batch_sampler=order,
+        num_workers=config.workers,
+        collate_fn=collate,
+        worker_init_fn=ignore_interrupts,
+    )
+    save = partial(_save, run, trainer)
+    bar = tqdm(total=config.steps, initial=first_step, disable=not progress, desc="train", unit="step")
+    start = time.perf_counter()
+    with bar, run.log_file.open("a", encoding="utf-8", buffering=1) as log, deferred_interrupt() as interruption:
+        for step, batch in enumerate(loader, start=first_step):
+            record: Record = {"step": step, **trainer.take_step(batch)}
+            history.append(record)
+            log.write(json.dumps(record) + "\n")
+            bar.update()
+            bar.set_postfix(loss=f"{record['loss']:.3f}", refresh=False)
+            try:
+                if on_step is not None:
+                    on_step(record)
+            except KeyboardInterrupt:
+                interruption.requested = True
+            if interruption.requested or (step + 1) % config.checkpoint_every == 0:
+                save(step + 1)
+            if interruption.requested:
+                break
+        else:
+            save(config.steps)
+    seconds = time.perf_counter() - start
+    if interruption.requested:
+        print(f"stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}", file=sys.stderr)
+        return TrainResult(run.path, history, None, True, seconds)
+    return TrainResult(run.path, history, _evaluate(trainer), False, seconds)
+
+
+def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool) -> tuple[RunDirectory, int]:
+    """The run directory and the number of steps already taken, with `trainer` brought to that point."""
+    if not resume:
+        run = RunDirectory.create(out_dir, trainer.config)
+        _save(run, trainer, 0)
+        return run, 0
+    run = RunDirectory.open(out_dir)
+    stored = run.read_config()
+    config = trainer.config
+    begun = replace(stored, gpus=config.gpus, workers=config.workers, checkpoint_every=config.checkpoint_every)
+    if begun != config:
+        raise ValueError(f"config differs from {run.config_file}; a run can only go on as it was begun")
+    state = load_checkpoint(run.checkpoint_file)
+    try:
+        trainer.restore(state["trainer"])
+        return run, int(state["step"])
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{run.checkpoint_file} is not a checkpoint of this run: {error}") from error
+
+
+def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
+    save_checkpoint(run.checkpoint_file, {"step": step, "trainer": trainer.state()})
+
+
+def _evaluate(trainer: Trainer) -> AveragePrecision | None:
+    config = trainer.config
+    if config.test_images == 0:
+        return None
+    dataset = open_dataset(config.data, "test", config.test_images, config.seed, config.image_size)
+    return evaluate(trainer.model, dataset, batch_size=config.batch_size)

@@ -1,0 +1,78 @@
+"""One optimizer step, and everything that must be saved for the next one to come out the same."""
+
+import math
+from typing import Any
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+from frcnn_lite.data import Batch
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
+from frcnn_lite.engine.checkpoint import to_cpu
+from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.engine.devices import main_device, spread
+from frcnn_lite.engine.optim import build_optimizer
+from frcnn_lite.parallel import reduce_loss
+
+SEED_LIMIT = 2**31
+
+
+def build_model(config: FasterRCNNConfig, seed: int) -> FasterRCNN:
+    """A detector on the CPU whose initial weights depend on `seed` alone; the global generator is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return FasterRCNN(config)
+
+
+class Trainer:
+    """Model, optimizer, schedule and random numbers of one run.
+
+    model: the detector itself; net: the same detector as it is called, spread over `config.gpus` devices.
+    """
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+        self.device = main_device(config.gpus)
+        self.model = build_model(config.model, config.seed)
+        self.net = spread(self.model, config.gpus)
+        self.optimizer, self.scheduler = build_optimizer(self.model, config)
+        # On the CPU, whatever trains: the numbers drawn must not depend on the kind or number of devices.
+        self.generator = torch.Generator().manual_seed(config.seed)
+        self.model.train()
+
+    def take_step(self, batch: Batch) -> dict[str, float]:
+        """Forward, backward, update. Returns the losses by name, with their sum as "loss", and the learning rate "lr".
+
+        Raises FloatingPointError, before anything is changed, when the loss is not finite.
+        """
+        rate = self.optimizer.param_groups[0]["lr"]
+        seeds = torch.randint(SEED_LIMIT, (len(batch.images),), generator=self.generator)
+        images, boxes, labels, _ = batch.to(self.device)
+        parts = self.net(images, boxes, labels, seeds.to(self.device))
+        losses = reduce_loss(parts.sums, parts.counts)
+        loss = torch.stack(list(losses.values())).sum()
+        if not math.isfinite(loss.item()):
+            raise FloatingPointError(f"the loss is {loss.item()} at learning rate {rate:.3g}; try a lower lr")
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
+        self.optimizer.step()
+        self.scheduler.step()
+        return {"loss": loss.item(), **{name: value.item() for name, value in losses.items()}, "lr": rate}
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs: plain data and CPU tensors."""
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+        return to_cpu(state)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state()`, on whatever devices this trainer has. Raises RuntimeError for another model's."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.generator.set_state(state["generator"])

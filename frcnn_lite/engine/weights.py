@@ -1,0 +1,72 @@
+"""A trained detector to use, from a run directory or from one small file that can be handed on."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
+from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.engine.runs import RunDirectory
+
+
+class Run(NamedTuple):
+    """config: how it was trained; model: the detector in eval mode on the CPU; step: steps taken; history: its log."""
+
+    config: TrainConfig
+    model: FasterRCNN
+    step: int
+    history: list[dict[str, Any]]
+
+
+def load_run(path: str | Path) -> Run:
+    """The run in directory `path` as it stands at its last checkpoint.
+
+    Raises FileNotFoundError when no run is there, CheckpointError when its checkpoint is damaged.
+    """
+    run = RunDirectory.open(path)
+    config = run.read_config()
+    state = load_checkpoint(run.checkpoint_file)
+    try:
+        weights, step = state["trainer"]["model"], int(state["step"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{run.checkpoint_file} is not the checkpoint of a run") from error
+    model = _model_with(config.model, weights, run.checkpoint_file)
+    return Run(config, model, step, run.read_log(before_step=step))
+
+
+def save_weights(model: FasterRCNN, path: str | Path, *, half: bool = True) -> None:
+    """Write the detector alone, configuration and weights, to one file that must not exist yet.
+
+    half: parameters as float16, half the size; buffers keep their precision. Raises FileExistsError.
+    """
+    path = Path(path)
+    if path.exists():
+        raise FileExistsError(f"{path} exists already; choose another name")
+    parameters = {name for name, _ in model.named_parameters()}
+    weights = {
+        name: tensor.to(torch.float16) if half and name in parameters else tensor
+        for name, tensor in model.state_dict().items()
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(path, {"config": asdict(model.config), "weights": weights})
+
+
+def load_weights(path: str | Path) -> FasterRCNN:
+    """The detector in a file of `save_weights`: float32, eval mode, on the CPU. Raises CheckpointError."""
+    path = Path(path)
+    state = load_checkpoint(path)
+    if not {"config", "weights"} <= state.keys():
+        raise CheckpointError(f"{path} holds no weights; a checkpoint of a run is opened by load_run(directory)")
+    return _model_with(FasterRCNNConfig.from_dict(state["config"]), state["weights"], path)
+
+
+def _model_with(config: FasterRCNNConfig, weights: dict[str, torch.Tensor], path: Path) -> FasterRCNN:
+    model = FasterRCNN(config)
+    try:
+        model.load_state_dict(weights)  # every name and shape accounted for; float16 widens on the way in
+    except (RuntimeError, AttributeError, TypeError) as error:
+        raise CheckpointError(f"{path} holds weights of another model: {error}") from error
+    return model.eval()
