@@ -1,7 +1,7 @@
 """Box arithmetic: areas, IoU, and the deltas by which a detector moves one box onto another.
 
-A box is `(x1, y1, x2, y2)` in absolute pixels with real-valued corners: its width is `x2 - x1`. (Code bases that descend
-from Caffe's py-faster-rcnn count pixels inclusively and write `x2 - x1 + 1`; nothing here does.)
+A box is `(x1, y1, x2, y2)` in absolute pixels with real-valued corners: its width is `x2 - x1`. (Code bases that
+descend from Caffe's py-faster-rcnn count pixels inclusively and write `x2 - x1 + 1`; nothing here does.)
 Every function works on any number of leading batch dimensions.
 """
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 MAX_LOG_SCALE = math.log(1000 / 16)
-"""Upper bound of a predicted log size ratio, so that `exp` cannot overflow early in training (detectron2, torchvision)."""
+"""Upper bound of a predicted log size ratio, so that `exp` cannot overflow early in training (as in torchvision)."""
 
 MIN_SIZE = 1e-3
 """Smallest width or height, in pixels, that `encode_boxes` takes a logarithm of."""

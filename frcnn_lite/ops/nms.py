@@ -1,15 +1,15 @@
 """Non-maximum suppression with a static shape: a mask instead of a list of indices.
 
-Greedy NMS walks down the boxes by score and drops each one that overlaps a kept one by more than the threshold. Written
-for all boxes at once, with `suppresses[i, j]` true when i scores above j and IoU(i, j) > threshold, the kept set is the one
-solution of
+Greedy NMS walks down the boxes by score and drops each one that overlaps a kept one by more than the threshold.
+Written for all boxes at once, with `suppresses[i, j]` true when i scores above j and IoU(i, j) > threshold, the kept
+set is the one solution of
 
     keep[j] = not any(keep[i] and suppresses[i, j])
 
-Starting from all-true and applying the right-hand side t times settles every box whose chain of suppressors is at most t
-long, so K rounds always suffice; a round that changes nothing proves that the solution is reached, usually after 2 to 9.
-(The same form is known as Cluster-NMS: Zheng et al., "Enhancing geometric factors in model learning and inference for
-object detection and instance segmentation", 2020.)
+Starting from all-true and applying the right-hand side t times settles every box whose chain of suppressors is at most
+t long, so K rounds always suffice; a round that changes nothing proves that the solution is reached, usually after 2 to
+9. (The same form is known as Cluster-NMS: Zheng et al., "Enhancing geometric factors in model learning and inference
+for object detection and instance segmentation", 2020.)
 """
 
 import numpy as np

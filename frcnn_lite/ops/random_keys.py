@@ -1,9 +1,9 @@
 """Random numbers that are a pure function of `(seed, stream, position)`.
 
 A detector samples anchors and proposals at random. With the generator of a device, what an image draws depends on the
-device and on the images drawn before it, so one GPU and two GPUs train differently. A counter-based generator (Salmon et
-al., "Parallel random numbers: as easy as 1, 2, 3", 2011) has no state: each image brings a seed, and its draws follow it
-to whichever device, replica and batch position it lands on.
+device and on the images drawn before it, so one GPU and two GPUs train differently. A counter-based generator (Salmon
+et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) has no state: each image brings a seed, and its draws
+follow it to whichever device, replica and batch position it lands on.
 """
 
 import torch
@@ -16,9 +16,9 @@ _GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: consecutive streams differ in about
 def _mix(x: Tensor) -> Tensor:
     """A bijection of 32-bit integers, held in int64, whose output bits each depend on every input bit.
 
-    Two rounds of xor-shift and multiply, as in the finaliser of MurmurHash3 and in splitmix; shifts and constants of the
-    kind found by C. Wellons' search ("Prospecting for hash functions", 2018). Both multipliers are below 2^31, so that a
-    product of 32-bit values stays below 2^63: nothing overflows, and every device computes the same bits.
+    Two rounds of xor-shift and multiply, as in the finaliser of MurmurHash3 and in splitmix; shifts and constants of
+    the kind found by C. Wellons' search ("Prospecting for hash functions", 2018). Both multipliers are below 2^31, so
+    that a product with a 32-bit value stays below 2^63: nothing overflows, and every device computes the same bits.
     """
     x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & _MASK
     x = ((x ^ (x >> 12)) * 0x297A2D39) & _MASK

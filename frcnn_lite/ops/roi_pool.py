@@ -5,11 +5,11 @@ Kernels receive the integer bins that `roi_bins` computes, so the rule is writte
 1. The corners of a region, times `spatial_scale`, are rounded to the nearest cell, halves away from zero.
 2. Both corner cells belong to the region: its height is `y2 - y1 + 1` cells, and 1 where that is less than 1 (a region
    with swapped corners becomes one cell wide, at its first corner).
-3. Bin i of P covers the rows from `floor(i * height / P)` to `ceil((i + 1) * height / P)`, the end excluded, relative to
-   the region's first row and cut to the map. `height / P` is rounded to the features' dtype before it is multiplied: in
-   float32 the last of 7 bins over 57 rows ends at row 58, one beyond the region, and so it does in every kernel.
-4. The value is the largest feature in the bin, and the argmax its flat position `row * W + column`; among equal features
-   the first in row-major order wins.
+3. Bin i of P covers the rows from `floor(i * height / P)` to `ceil((i + 1) * height / P)`, the end excluded, relative
+   to the region's first row and cut to the map. `height / P` is rounded to the features' dtype before it is multiplied:
+   in float32 the last of 7 bins over 57 rows ends at row 58, one beyond the region, and so it does in every kernel.
+4. The value is the largest feature in the bin, and the argmax its flat position `row * W + column`; among equal
+   features the first in row-major order wins.
 5. A bin that lies outside the map is empty: value 0, argmax -1, no gradient.
 
 This is the rule of Caffe's `ROIPooling` layer (R. Girshick, "Fast R-CNN", 2015) and of `torchvision.ops.roi_pool`.
@@ -50,7 +50,7 @@ def _describe(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {tensor.dtype}"
 
 
-# ---- the operator: values and argmax ----------------------------------------------------------------------------------
+# ---- the operator: values and argmax ---------------------------------------------------------------------------------
 
 
 @torch.library.custom_op("frcnn_lite::roi_pool", mutates_args=())
@@ -72,7 +72,7 @@ def _(features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float) ->
     return features.new_empty(shape), features.new_empty(shape, dtype=torch.int32)
 
 
-# ---- its gradient: each value's gradient goes to the one feature it came from -----------------------------------------
+# ---- its gradient: each value's gradient goes to the one feature it came from ----------------------------------------
 
 
 @torch.library.custom_op("frcnn_lite::roi_pool_backward", mutates_args=())
@@ -113,11 +113,11 @@ def _backward(ctx, grad, _grad_argmax):  # type: ignore[no-untyped-def]
 roi_pool_op.register_autograd(_backward, setup_context=_setup_context)
 
 
-# ---- the rule, and the pooling in plain torch -------------------------------------------------------------------------
+# ---- the rule, and the pooling in plain torch ------------------------------------------------------------------------
 
 
 def roi_bins(
-    rois: Tensor, map_size: tuple[int, int], ph: int, pw: int, spatial_scale: float
+    rois: Tensor, map_size: tuple[int, int] | torch.Size, ph: int, pw: int, spatial_scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rules 1 to 3: image indices (R,), row bins (R, ph, 2) and column bins (R, pw, 2), int64, as [start, end)."""
     x1, y1, x2, y2 = _round_half_away(rois[:, 1:] * spatial_scale).unbind(1)

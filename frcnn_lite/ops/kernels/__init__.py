@@ -1,4 +1,4 @@
-"""Compiled kernels, one file each. Each is optional: where it cannot be imported, its caller computes in plain torch."""
+"""Compiled kernels, one file each. Each is optional: without it, its caller computes in plain torch."""
 
 import functools
 import importlib

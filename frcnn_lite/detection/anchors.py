@@ -1,0 +1,26 @@
+"""Anchors: the boxes of fixed sizes that stand at every cell of the feature map (Ren et al., "Faster R-CNN", 2015)."""
+
+import torch
+from torch import Tensor
+
+
+def cell_anchors(sizes: tuple[float, ...], ratios: tuple[float, ...]) -> Tensor:
+    """Anchors (A, 4) float32 around the origin, A = len(sizes) * len(ratios), sizes varying slowest.
+
+    size: the square root of the area, in pixels; ratio: height / width.
+    """
+    size = torch.tensor(sizes).unsqueeze(1)
+    root = torch.tensor(ratios).sqrt().unsqueeze(0)
+    half_width, half_height = (size / root / 2).flatten(), (size * root / 2).flatten()
+    return torch.stack([-half_width, -half_height, half_width, half_height], dim=1)
+
+
+def grid_anchors(cell: Tensor, height: int, width: int, stride: int) -> Tensor:
+    """Anchors (height * width * A, 4) of a feature map, from `cell` anchors (A, 4): row by row, A at each cell.
+
+    A cell's anchors stand around its middle, (column + 0.5) * stride.
+    """
+    x = (torch.arange(width, device=cell.device, dtype=cell.dtype) + 0.5) * stride
+    y = (torch.arange(height, device=cell.device, dtype=cell.dtype) + 0.5) * stride
+    centers = torch.stack(torch.broadcast_tensors(x.unsqueeze(0), y.unsqueeze(1)), dim=-1)
+    return (centers.repeat(1, 1, 2).unsqueeze(2) + cell).view(-1, 4)

@@ -1,0 +1,121 @@
+"""The whole configuration of the detector, as one frozen dataclass."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FasterRCNNConfig:
+    """What a `FasterRCNN` is built from. The defaults suit 10 classes on 128 x 128 images and two CPU cores.
+
+    Sizes are in image pixels; counts are per image and fix the shapes of tensors. Raises ValueError or TypeError that
+    names the field.
+    """
+
+    num_classes: int = 10
+    """Foreground classes; labels run from 0 to num_classes - 1, and num_classes itself means background."""
+
+    # Backbone: one stage per width; each halves the resolution, so the stride is 2 ** len(widths).
+    in_channels: int = 3
+    widths: tuple[int, ...] = (24, 48, 96)
+    blocks: tuple[int, ...] = (0, 1, 2)
+    group_width: int = 8
+    """Channels that GroupNorm normalises together."""
+    pixel_mean: float = 0.45
+    pixel_std: float = 0.25
+
+    # Anchors: every size (side of the square of equal area) with every ratio (height / width).
+    anchor_sizes: tuple[float, ...] = (18.0, 26.0, 36.0)
+    anchor_ratios: tuple[float, ...] = (1.4,)
+
+    # Region proposal network.
+    rpn_positive_iou: float = 0.6
+    rpn_negative_iou: float = 0.3
+    rpn_samples: int = 64
+    rpn_positive_fraction: float = 0.5
+    rpn_delta_weights: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+
+    # Proposals.
+    pre_nms_proposals: int = 192
+    proposals: int = 48
+    proposal_nms_iou: float = 0.7
+
+    # Box head.
+    roi_positive_iou: float = 0.5
+    roi_samples: int = 32
+    roi_positive_fraction: float = 0.5
+    roi_output_size: int = 6
+    head_width: int = 256
+    roi_delta_weights: tuple[float, float, float, float] = (10.0, 10.0, 5.0, 5.0)
+    smooth_l1_beta: float = 1 / 9
+
+    # Detections.
+    score_threshold: float = 0.05
+    detection_nms_iou: float = 0.4
+    pre_nms_detections: int = 128
+    detections: int = 32
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an int, got {value!r}")
+            _require(value >= 1, name, value, "at least 1")
+        for name in _FRACTIONS:
+            value = getattr(self, name)
+            _require(0 <= value <= 1, name, value, "between 0 and 1")
+        for name in ("anchor_sizes", "anchor_ratios", "rpn_delta_weights", "roi_delta_weights", "widths"):
+            value = getattr(self, name)
+            _require(len(value) > 0 and all(0 < v < math.inf for v in value), name, value, "positive numbers")
+        _require(len(self.rpn_delta_weights) == 4, "rpn_delta_weights", self.rpn_delta_weights, "four numbers")
+        _require(len(self.roi_delta_weights) == 4, "roi_delta_weights", self.roi_delta_weights, "four numbers")
+        _require(len(self.blocks) == len(self.widths), "blocks", self.blocks, "as long as widths")
+        _require(all(n >= 0 for n in self.blocks), "blocks", self.blocks, "numbers of residual blocks, 0 or more")
+        divisible = all(width % self.group_width == 0 for width in self.widths)
+        _require(divisible, "widths", self.widths, f"multiples of group_width={self.group_width}")
+        _require(self.pixel_std > 0, "pixel_std", self.pixel_std, "positive")
+        _require(self.smooth_l1_beta > 0, "smooth_l1_beta", self.smooth_l1_beta, "positive")
+        ordered = self.rpn_negative_iou <= self.rpn_positive_iou
+        _require(
+            ordered, "rpn_negative_iou", self.rpn_negative_iou, f"at most rpn_positive_iou={self.rpn_positive_iou}"
+        )
+
+    @property
+    def stride(self) -> int:
+        """Image pixels per cell of the feature map."""
+        return 2 ** len(self.widths)
+
+    @property
+    def num_anchors(self) -> int:
+        """Anchors at each cell of the feature map."""
+        return len(self.anchor_sizes) * len(self.anchor_ratios)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "FasterRCNNConfig":
+        """The configuration that `dataclasses.asdict` wrote, also after a trip through JSON (lists become tuples).
+
+        Raises ValueError for a key that is not a field.
+        """
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise ValueError(f"unknown fields {unknown}; FasterRCNNConfig has {sorted(known)}")
+        frozen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        return cls(**frozen)
+
+
+_COUNTS = (
+    *("num_classes", "in_channels", "group_width", "rpn_samples", "pre_nms_proposals", "proposals"),
+    *("roi_samples", "roi_output_size", "head_width", "pre_nms_detections", "detections"),
+)
+_FRACTIONS = (
+    *("rpn_positive_iou", "rpn_negative_iou", "rpn_positive_fraction", "proposal_nms_iou", "roi_positive_iou"),
+    *("roi_positive_fraction", "score_threshold", "detection_nms_iou"),
+)
+
+
+def _require(condition: bool, name: str, value: object, wanted: str) -> None:
+    if not condition:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")

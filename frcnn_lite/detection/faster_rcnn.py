@@ -1,0 +1,95 @@
+"""Faster R-CNN from end to end: backbone, proposals, box head."""
+
+import torch
+from torch import Tensor, nn
+
+from frcnn_lite.detection.backbone import Backbone
+from frcnn_lite.detection.box_head import BoxHead
+from frcnn_lite.detection.config import FasterRCNNConfig
+from frcnn_lite.detection.losses import LossParts
+from frcnn_lite.detection.postprocess import Detections, make_detections
+from frcnn_lite.detection.proposal_targets import make_proposal_targets
+from frcnn_lite.detection.proposals import Proposals, make_proposals
+from frcnn_lite.detection.rpn import RegionProposalNetwork, RPNOutput
+
+
+class FasterRCNN(nn.Module):
+    """A detector whose loss parts for an image depend on that image alone: not on its batch, nor on its device.
+
+    `model(images, boxes, labels, seeds)` gives `LossParts`, `model(images)` gives `Detections`; both go through
+    `forward`, so that `nn.DataParallel` splits either. All shapes are static and nothing is read back from the device.
+    """
+
+    def __init__(self, config: FasterRCNNConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = Backbone(config)
+        self.rpn = RegionProposalNetwork(config)
+        self.box_head = BoxHead(config)
+
+    def forward(
+        self,
+        images: Tensor,
+        boxes: Tensor | None = None,
+        labels: Tensor | None = None,
+        seeds: Tensor | None = None,
+    ) -> LossParts | Detections:
+        """Losses when ground truth is given, detections otherwise (in `train()` and `eval()` mode alike).
+
+        Args:
+            images: (B, in_channels, H, W) float in 0..1.
+            boxes: (B, M, 4) `xyxy` pixels, padded; labels: (B, M) int64, -1 marks padding.
+            seeds: (B,) int64, from which each image draws its samples: new ones every step, the same for every
+                arrangement of devices.
+
+        Raises:
+            ValueError: only some of boxes, labels and seeds are given, or their shapes do not fit together.
+        """
+        self._check(images, boxes, labels, seeds)
+        features = self.backbone(images)
+        rpn_output = self.rpn(features)
+        image_size = (images.shape[2], images.shape[3])
+        proposals = self._propose(rpn_output, image_size)
+        if boxes is None or labels is None or seeds is None:
+            logits, deltas = self.box_head(features, proposals.boxes)
+            return make_detections(logits, deltas, proposals, self.box_head.delta_weights, image_size, self.config)
+        rpn_parts = self.rpn.losses(rpn_output, boxes, labels, seeds)
+        targets = make_proposal_targets(proposals, boxes, labels, seeds, self.box_head.delta_weights, self.config)
+        logits, deltas = self.box_head(features, targets.rois)
+        head_parts = self.box_head.losses(logits, deltas, targets)
+        return LossParts(rpn_parts.sums | head_parts.sums, rpn_parts.counts | head_parts.counts)
+
+    def _propose(self, output: RPNOutput, image_size: tuple[int, int]) -> Proposals:
+        return make_proposals(
+            output.logits,
+            output.deltas,
+            output.anchors,
+            self.rpn.delta_weights,
+            image_size,
+            before_nms=self.config.pre_nms_proposals,
+            after_nms=self.config.proposals,
+            iou_threshold=self.config.proposal_nms_iou,
+        )
+
+    def _check(self, images: Tensor, boxes: Tensor | None, labels: Tensor | None, seeds: Tensor | None) -> None:
+        channels = self.config.in_channels
+        if images.dim() != 4 or images.shape[1] != channels or not torch.is_floating_point(images):
+            raise ValueError(f"images must be (B, {channels}, H, W) floats in 0..1, got {_describe(images)}")
+        given = {"boxes": boxes, "labels": labels, "seeds": seeds}
+        missing = [name for name, value in given.items() if value is None]
+        if boxes is None or labels is None or seeds is None:
+            if len(missing) < 3:
+                raise ValueError(f"training needs boxes, labels and seeds; missing: {', '.join(missing)}")
+            return
+        batch, rows = len(images), labels.shape[-1]
+        if boxes.shape != (batch, rows, 4) or labels.shape != (batch, rows) or seeds.shape != (batch,):
+            raise ValueError(
+                f"want boxes (B, M, 4), labels (B, M), seeds (B,) for B={batch} images, "
+                f"got {tuple(boxes.shape)}, {tuple(labels.shape)}, {tuple(seeds.shape)}"
+            )
+        if rows == 0:
+            raise ValueError("boxes must have at least one row per image; pad with zeros and label -1")
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {tensor.dtype}"

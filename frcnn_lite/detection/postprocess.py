@@ -1,0 +1,48 @@
+"""From class logits and deltas to a fixed number of detections per image."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from frcnn_lite.detection.config import FasterRCNNConfig
+from frcnn_lite.detection.proposals import Proposals
+from frcnn_lite.detection.sampling import gather_rows
+from frcnn_lite.ops import clip_boxes, decode_boxes, nms_mask
+
+
+class Detections(NamedTuple):
+    """D detections per image in descending order of score: `boxes` (B, D, 4), `scores` (B, D), `labels` (B, D) int64,
+    and `valid` (B, D) bool, false where an image has fewer than D (its score is then 0)."""
+
+    boxes: Tensor
+    scores: Tensor
+    labels: Tensor
+    valid: Tensor
+
+
+@torch.no_grad()
+def make_detections(
+    logits: Tensor,
+    deltas: Tensor,
+    proposals: Proposals,
+    delta_weights: Tensor,
+    image_size: tuple[int, int],
+    config: FasterRCNNConfig,
+) -> Detections:
+    """Score every (proposal, class) pair, thin each class by NMS, and keep the best `config.detections`.
+
+    Args:
+        logits: (B, K, num_classes + 1); deltas: (B, K, 4), class-agnostic; image_size: (height, width) in pixels.
+    """
+    boxes = clip_boxes(decode_boxes(deltas, proposals.boxes, delta_weights), *image_size)
+    scores = logits.softmax(dim=-1)[..., :-1] * proposals.valid.unsqueeze(-1)
+    scores, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
+    scores, order = scores[:, : config.pre_nms_detections], order[:, : config.pre_nms_detections]
+    labels = order % config.num_classes
+    boxes = gather_rows(boxes, order // config.num_classes)
+    # Candidates below the threshold have lower scores than all others, so they suppress none of them.
+    keep = nms_mask(boxes, scores, config.detection_nms_iou, labels) & (scores > config.score_threshold)
+    order = keep.logical_not().to(torch.uint8).argsort(dim=1, stable=True)[:, : config.detections]
+    valid = keep.gather(1, order)
+    return Detections(gather_rows(boxes, order), scores.gather(1, order) * valid, labels.gather(1, order), valid)

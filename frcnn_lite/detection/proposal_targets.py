@@ -1,0 +1,52 @@
+"""What the box head is trained on: a sample of proposals, each with a class and a box to reach."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from frcnn_lite.detection.config import FasterRCNNConfig
+from frcnn_lite.detection.losses import select_positive
+from frcnn_lite.detection.matching import match
+from frcnn_lite.detection.proposals import Proposals
+from frcnn_lite.detection.sampling import gather_rows, sample
+from frcnn_lite.ops import box_iou, encode_boxes, random_keys
+
+ROI_STREAM = 1
+
+
+class ProposalTargets(NamedTuple):
+    """S sampled regions per image: `rois` (B, S, 4), their `labels` (B, S) int64 (num_classes = background), `deltas`
+    (B, S, 4) to reach, `weights` (B, S) of the class loss and `box_weights` (B, S) of the box loss, 0 or 1."""
+
+    rois: Tensor
+    labels: Tensor
+    deltas: Tensor
+    weights: Tensor
+    box_weights: Tensor
+
+
+@torch.no_grad()
+def make_proposal_targets(
+    proposals: Proposals, boxes: Tensor, labels: Tensor, seeds: Tensor, delta_weights: Tensor, config: FasterRCNNConfig
+) -> ProposalTargets:
+    """Sample proposals and assign them ground truth (B, M, 4), (B, M).
+
+    The ground-truth boxes join the proposals: early in training, when the RPN proposes nothing useful, they are the
+    only positives the head sees.
+    """
+    real = labels >= 0
+    candidates = torch.cat([proposals.boxes, boxes], dim=1)
+    valid = torch.cat([proposals.valid, real], dim=1)
+    matches = match(box_iou(boxes, candidates), real, config.roi_positive_iou, config.roi_positive_iou)
+    keys = random_keys(seeds, candidates.shape[1], ROI_STREAM)
+    indices, weights = sample(
+        matches.positive & valid, matches.negative & valid, keys, config.roi_samples, config.roi_positive_fraction
+    )
+    weights = weights.to(boxes.dtype)
+    positive = matches.positive.gather(1, indices)
+    gt_index = matches.gt_index.gather(1, indices)
+    rois = gather_rows(candidates, indices)
+    deltas = encode_boxes(select_positive(positive, gather_rows(boxes, gt_index), rois), rois, delta_weights)
+    classes = torch.where(positive, labels.gather(1, gt_index), config.num_classes)
+    return ProposalTargets(rois, classes, deltas, weights, weights * positive)

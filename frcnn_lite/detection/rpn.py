@@ -1,0 +1,86 @@
+"""The region proposal network: an objectness and four deltas for every anchor, and what it is trained on."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
+from frcnn_lite.detection.config import FasterRCNNConfig
+from frcnn_lite.detection.losses import LossParts, box_sum, objectness_sum, select_positive
+from frcnn_lite.detection.matching import match
+from frcnn_lite.detection.sampling import gather_rows, sample
+from frcnn_lite.ops import box_iou, encode_boxes, random_keys
+
+RPN_STREAM = 0
+
+
+class RPNOutput(NamedTuple):
+    """`logits` (B, N) of objectness, `deltas` (B, N, 4) and the `anchors` (N, 4) they belong to."""
+
+    logits: Tensor
+    deltas: Tensor
+    anchors: Tensor
+
+
+class RegionProposalNetwork(nn.Module):
+    """Objectness and box deltas from features (Ren et al., "Faster R-CNN", 2015)."""
+
+    cell_anchors: Tensor
+    delta_weights: Tensor
+
+    def __init__(self, config: FasterRCNNConfig) -> None:
+        super().__init__()
+        self.config = config
+        channels = config.widths[-1]
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        # One 1 x 1 convolution for both outputs: five numbers an anchor.
+        self.predict = nn.Conv2d(channels, 5 * config.num_anchors, 1)
+        nn.init.kaiming_normal_(self.conv.weight, nonlinearity="relu")
+        nn.init.normal_(self.predict.weight, std=0.01)
+        nn.init.zeros_(self.predict.bias)  # type: ignore[arg-type]
+        self.register_buffer("cell_anchors", cell_anchors(config.anchor_sizes, config.anchor_ratios), persistent=False)
+        self.register_buffer("delta_weights", torch.tensor(config.rpn_delta_weights), persistent=False)
+
+    def forward(self, features: Tensor) -> RPNOutput:
+        """Features (B, C, h, w) to the predictions for the N = h * w * A anchors of the map."""
+        batch, _, height, width = features.shape
+        output = self.predict(torch.relu(self.conv(features)))
+        output = output.permute(0, 2, 3, 1).reshape(batch, -1, 5)
+        anchors = grid_anchors(self.cell_anchors, height, width, self.config.stride)
+        return RPNOutput(output[..., 0], output[..., 1:], anchors)
+
+    def losses(self, output: RPNOutput, boxes: Tensor, labels: Tensor, seeds: Tensor) -> LossParts:
+        """Objectness and box losses on a sample of anchors; ground truth boxes (B, M, 4), labels (B, M), seeds (B,)."""
+        config, anchors = self.config, output.anchors
+        matches = match(
+            box_iou(boxes, anchors),
+            labels >= 0,
+            config.rpn_positive_iou,
+            config.rpn_negative_iou,
+            allow_low_quality=True,
+        )
+        keys = random_keys(seeds, len(anchors), RPN_STREAM)
+        indices, weights = sample(
+            matches.positive, matches.negative, keys, config.rpn_samples, config.rpn_positive_fraction
+        )
+        weights = weights.to(output.logits.dtype)
+        positive = matches.positive.gather(1, indices)
+        sampled_anchors = anchors[indices]
+        sampled_boxes = gather_rows(boxes, matches.gt_index.gather(1, indices))
+        targets = encode_boxes(
+            select_positive(positive, sampled_boxes, sampled_anchors), sampled_anchors, self.delta_weights
+        )
+        positive_weights = weights * positive
+        count = weights.sum(dim=1)
+        return LossParts(
+            sums={
+                "rpn_objectness": objectness_sum(
+                    output.logits.gather(1, indices), positive.to(output.logits.dtype), weights
+                ),
+                "rpn_box": box_sum(
+                    gather_rows(output.deltas, indices), targets, positive_weights, config.smooth_l1_beta
+                ),
+            },
+            counts={"rpn_objectness": count, "rpn_box": count},
+        )
