@@ -120,7 +120,7 @@ def pip_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
 def set_up(torch: str | None = None) -> Path:
     """Make `.venv` what pyproject.toml, constraints.txt and the choice of torch ask for, and return its interpreter.
 
-    Without a choice, the one of the last set-up stands. Only a finished set-up is trusted, an interrupted one is redone.
+    Without a choice, the one of the last set-up stands. An interrupted set-up is redone.
     """
     if torch is not None and torch not in TORCH_CHOICES:
         raise TaskError(f"--torch (TORCH=) must be one of {', '.join(TORCH_CHOICES)}; got {torch!r}")

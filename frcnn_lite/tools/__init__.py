@@ -1,0 +1,1 @@
+"""Commands around the package: what helps a reader, and what keeps the notebooks honest."""
