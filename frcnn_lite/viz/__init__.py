@@ -1,0 +1,26 @@
+"""Figures of the series: pure functions from state to SVG with a text alternative."""
+
+from frcnn_lite.viz.curves import curves
+from frcnn_lite.viz.detections import detections
+from frcnn_lite.viz.digits import cast
+from frcnn_lite.viz.idle_heatmap import idle_heatmap
+from frcnn_lite.viz.scatter_flow import Flow, scatter_flow
+from frcnn_lite.viz.scene_sheet import scene_sheet
+from frcnn_lite.viz.scoreboard import Score, scoreboard
+from frcnn_lite.viz.svg import Canvas, Figure
+from frcnn_lite.viz.widgets import sliders
+
+__all__ = [
+    "Canvas",
+    "Figure",
+    "Flow",
+    "Score",
+    "cast",
+    "curves",
+    "detections",
+    "idle_heatmap",
+    "scatter_flow",
+    "scene_sheet",
+    "scoreboard",
+    "sliders",
+]

@@ -1,0 +1,78 @@
+"""Bitmaps inside an SVG: a PNG written without compression, so that its bytes are the same everywhere.
+
+Two zlib libraries compress the same pixels to different bytes, and nbval compares text; the stored blocks of RFC 1951
+leave no choice.
+"""
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from frcnn_lite.viz.svg import INK, PAPER, Canvas
+
+STORED_BLOCK = 65535  # the most a stored block of the deflate format holds
+
+
+def png(image: ArrayLike) -> bytes:
+    """Encode (H, W, 3) uint8 as a PNG file (RGB, 8 bits)."""
+    pixels = np.asarray(image)
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
+        raise ValueError(f"image is {pixels.dtype} {pixels.shape}; it must be uint8 (H, W, 3)")
+    height, width, _ = pixels.shape
+    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], axis=1)  # filter 0
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", _stored(lines.tobytes())), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
+
+
+def draw_picture(canvas: Canvas, image: ArrayLike, x: float, y: float, side: float) -> float:
+    """Place a picture (3, H, W) uint8 with its longer edge `side` pixels long; returns the scale that was applied."""
+    pixels = np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
+    scale = side / max(pixels.shape[:2])
+    uri = "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")
+    canvas.image(x, y, pixels.shape[1] * scale, pixels.shape[0] * scale, uri)
+    return scale
+
+
+def draw_box(
+    canvas: Canvas,
+    box: Sequence[float],
+    origin: tuple[float, float],
+    scale: float,
+    colour: str,
+    dashes: str | None = None,
+) -> None:
+    """A box xyxy in pixels of the picture, with a white rim so that it shows on any ground."""
+    x1, y1, x2, y2 = (float(value) for value in box)
+    place = {
+        "x": origin[0] + x1 * scale,
+        "y": origin[1] + y1 * scale,
+        "width": (x2 - x1) * scale,
+        "height": (y2 - y1) * scale,
+    }
+    canvas.rect(**place, fill="none", stroke=PAPER, stroke_width=4, stroke_opacity=0.8)
+    canvas.rect(**place, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
+
+
+def draw_tag(canvas: Canvas, words: str, x: float, y: float, colour: str = INK) -> None:
+    """A small label whose lower left corner is (x, y); `colour` edges it."""
+    width = 7.2 * len(words) + 8
+    canvas.rect(x, y - 16, width, 16, fill=PAPER, stroke=colour, stroke_width=1.5, rx=3)
+    canvas.text(x + width / 2, y - 4, words, size=12, anchor="middle", font_weight="bold")
+
+
+def _stored(data: bytes) -> bytes:
+    """A zlib stream (RFC 1950) of stored deflate blocks."""
+    blocks = [data[i : i + STORED_BLOCK] for i in range(0, len(data), STORED_BLOCK)] or [b""]
+    stream = b"\x78\x01"
+    for k, block in enumerate(blocks):
+        stream += struct.pack("<BHH", k == len(blocks) - 1, len(block), len(block) ^ 0xFFFF) + block
+    return stream + struct.pack(">I", zlib.adler32(data))
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

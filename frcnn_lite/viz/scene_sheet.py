@@ -1,0 +1,57 @@
+"""A sheet of detection scenes with their boxes and labels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from frcnn_lite.viz.palette import GPU_COLOURS
+from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag
+from frcnn_lite.viz.svg import Canvas, Figure
+
+GAP, TOP = 12, 44
+
+
+def scene_sheet(
+    images: Sequence[ArrayLike],
+    boxes: Sequence[ArrayLike],
+    labels: Sequence[ArrayLike],
+    columns: int = 4,
+    side: int = 180,
+    title: str = "Scenes and their boxes",
+) -> Figure:
+    """Pictures in reading order, each box tagged with its label.
+
+    images: (3, H, W) uint8 each; boxes: (n, 4) xyxy pixels each; labels: (n,) int each, -1 marking padding;
+    side: pixels of a picture's longer edge in the sheet. Raises ValueError when the three differ in length.
+    """
+    if not len(images) == len(boxes) == len(labels):
+        raise ValueError(f"{len(images)} images, {len(boxes)} boxes and {len(labels)} labels: one of each per scene")
+    columns = min(columns, max(len(images), 1))
+    lines = -(-len(images) // columns)
+    size = (GAP + columns * (side + GAP), TOP + lines * (side + GAP))
+    canvas = Canvas(*size, title, _describe(labels))
+    canvas.text(16, 26, title, size=16, font_weight="bold")
+    for i, (image, scene_boxes, scene_labels) in enumerate(zip(images, boxes, labels, strict=True)):
+        origin = (GAP + i % columns * (side + GAP), TOP + i // columns * (side + GAP))
+        scale = draw_picture(canvas, image, *origin, side)
+        for box, label in zip(np.asarray(scene_boxes), np.asarray(scene_labels), strict=True):
+            if label >= 0:
+                colour = GPU_COLOURS[int(label) % len(GPU_COLOURS)]
+                draw_box(canvas, box, origin, scale, colour)
+                draw_tag(canvas, str(int(label)), *_inside(box, origin, scale, side), colour)
+    return canvas.figure()
+
+
+def _inside(box: ArrayLike, origin: tuple[float, float], scale: float, side: float) -> tuple[float, float]:
+    """Lower left corner of a tag above the box, moved in where the picture ends."""
+    x, y = (float(value) for value in np.asarray(box)[:2])
+    return origin[0] + min(x * scale, side - 16), origin[1] + max(y * scale, 17)
+
+
+def _describe(labels: Sequence[ArrayLike]) -> str:
+    words = []
+    for i, scene in enumerate(labels, start=1):
+        shown = [str(int(label)) for label in np.asarray(scene) if label >= 0]
+        words.append(f"picture {i}: {', '.join(shown) or 'nothing'}")
+    return f"{len(labels)} pictures with a box around every digit. {'; '.join(words)}."
