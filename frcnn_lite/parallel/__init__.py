@@ -1,5 +1,7 @@
 """What data parallelism does to a batch: how it is split, what comes back, how losses add up."""
 
+from frcnn_lite.parallel.chunks import chunk_sizes, rows_lost, share
 from frcnn_lite.parallel.reduce_loss import reduce_loss
+from frcnn_lite.parallel.row_trace import ReplicaCall, RowTrace, trace_rows
 
-__all__ = ["reduce_loss"]
+__all__ = ["ReplicaCall", "RowTrace", "chunk_sizes", "reduce_loss", "rows_lost", "share", "trace_rows"]

@@ -1,0 +1,55 @@
+"""How `nn.DataParallel` deals rows out to devices, and what that rule loses when arguments differ in length."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+
+def chunk_sizes(rows: int, devices: int) -> list[int]:
+    """Rows that each device receives of a tensor of `rows` rows: the rule of `Tensor.chunk`, which scatter uses.
+
+    Every chunk has ceil(rows / devices) rows, and the last one what is left over. There can be fewer chunks than
+    devices: 9 rows on 4 devices make [3, 3, 3]. 0 rows make an empty chunk for every device.
+
+    Raises ValueError for a negative number of rows or fewer than one device.
+    """
+    if rows < 0 or devices < 1:
+        raise ValueError(f"want rows >= 0 and devices >= 1, got rows={rows}, devices={devices}")
+    if rows == 0:
+        return [0] * devices
+    size = -(-rows // devices)
+    return [min(size, rows - start) for start in range(0, rows, size)]
+
+
+def rows_lost(sizes: Sequence[int], devices: int) -> int:
+    """Rows of the *first* positional argument that no replica ever sees, without an error.
+
+    Scatter chunks each tensor argument on its own and then zips the lists of chunks; zip stops at the shortest. A
+    tensor of one row, meant for all, makes one chunk: one replica runs, the other chunks vanish, and
+    `rows_lost([10, 1], 2)` is 5. Only positional arguments are lost like this (`torch/nn/parallel/scatter_gather.py`, 0.1 to 2.15); a keyword
+    argument that makes fewer chunks raises an error.
+
+    Args:
+        sizes: number of rows of each positional tensor argument, at least one of them.
+        devices: number of devices in `device_ids`.
+    """
+    if not sizes:
+        raise ValueError("sizes must hold the number of rows of at least one argument, got none")
+    chunks = [chunk_sizes(rows, devices) for rows in sizes]
+    replicas = min(len(chunk) for chunk in chunks)
+    return sum(chunks[0][replicas:])
+
+
+def share(tensor: Tensor, *, like: Tensor) -> Tensor:
+    """`tensor` (1, ...) repeated for every row of `like` (B, ...): (B, ...), so that both are dealt out alike.
+
+    A view: the B rows are the same memory, and only the chunk that a device receives is copied there. It must have the
+    rows of `like`, not as many as there are devices: with 10 rows on 8 devices `like` makes 5 chunks and 8 rows make 8.
+
+    Raises ValueError when `tensor` does not have exactly one row, or when `like` has no rows dimension.
+    """
+    if tensor.dim() == 0 or tensor.shape[0] != 1:
+        raise ValueError(f"tensor must have one row to share, shape (1, ...), got {tuple(tensor.shape)}")
+    if like.dim() == 0:
+        raise ValueError("like must have a dimension of rows, got a 0-d tensor")
+    return tensor.expand(like.shape[0], *tensor.shape[1:])
