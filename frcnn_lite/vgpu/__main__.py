@@ -1,0 +1,44 @@
+"""`python -m frcnn_lite.vgpu --gpus N script.py args...`: run a program on virtual GPUs. Also `-m module args...`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from frcnn_lite.vgpu import switch
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the program named by the command line as `__main__`, with virtual GPUs on."""
+    parser = argparse.ArgumentParser(
+        prog="python -m frcnn_lite.vgpu", description="Run a program on virtual GPUs.", allow_abbrev=False
+    )
+    parser.add_argument("--gpus", type=int, default=int(os.environ.get("FRCNN_LITE_VGPUS", "2")), metavar="N")
+    parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
+    parser.add_argument("program", help="script.py, or a module after -m")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
+    options = parser.parse_args(argv)
+    try:
+        gpus = switch.check_gpus(options.gpus)
+        switch.enable(gpus, options.force)
+    except (ValueError, RuntimeError) as error:
+        parser.error(str(error))
+    os.environ["FRCNN_LITE_VGPUS"] = str(gpus)
+    sys.argv = [options.program, *options.args]
+    if options.module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+    else:
+        path = Path(options.program)
+        if not path.is_file():
+            parser.error(f"no such file: {options.program}")
+        sys.path[0] = str(path.resolve().parent)
+        runpy.run_path(str(path), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""What happens when an operator meets virtual tensors: check devices, run the CPU kernel, put the result where it belongs.
+
+Facts of an operator's schema are worked out once (`_Plan`); a call itself is one pass over its arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from frcnn_lite.vgpu import devices, errors, rng, tensor
+
+_Tensor = torch.Tensor
+_SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
+
+# Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
+_MIXED = frozenset(
+    """copy_ copy _to_copy index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put
+    slice_scatter select_scatter diagonal_scatter as_strided_scatter _pack_padded_sequence set_data
+    resize_as_ ctc_loss _ctc_loss tensor_split set_""".split()
+)
+_INDEXING = frozenset("index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put".split())
+_RESHAPES = frozenset("resize_ resize_as_ set_ resize_as_sparse_ as_strided_ copy_sparse_to_sparse_".split())
+
+
+class _Plan:
+    """What `run` must know of one operator."""
+
+    __slots__ = ("alters", "has_device", "mixed", "names", "random", "resizes", "shares", "written")
+
+    def __init__(self, func: torch._ops.OpOverload) -> None:
+        schema = func._schema
+        name = schema.name.removeprefix("aten::")
+        arguments = schema.arguments
+        self.names = [a.name for a in arguments]
+        self.written = frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write)
+        self.has_device = "device" in self.names
+        self.mixed = name in _MIXED
+        self.random = torch.Tag.nondeterministic_seeded in func.tags
+        self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
+        aliased = [r.alias_info for r in schema.returns]
+        self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
+        # For results that are an argument itself (in-place, out=): where to find it.
+        self.alters = tuple(self._source(a, arguments) for a in aliased) if self.written and self.shares else None
+
+    @staticmethod
+    def _source(alias: Any, arguments: Any) -> tuple[int, str] | None:
+        if alias is None or not alias.is_write:
+            return None
+        for position, argument in enumerate(arguments):
+            if argument.alias_info is not None and argument.alias_info.before_set == alias.before_set:
+                return position, argument.name
+        return None
+
+
+_plans: dict[Any, _Plan] = {}
+
+
+def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
+    """Run one operator whose arguments hold at least one virtual tensor."""
+    plan = _plans.get(func)
+    if plan is None:
+        plan = _plans[func] = _Plan(func)
+    virtual = tensor.VirtualTensor
+    ordinal = -1
+    mixed = False
+    host_args = []
+    for x in args:
+        kind = type(x)
+        if kind is virtual:
+            if ordinal != x._ordinal:
+                mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
+            x = x._host
+        elif kind in _SCALARS:
+            pass
+        elif kind is list or kind is tuple:
+            x, ordinal, mixed = _unwrap_all(x, ordinal, mixed)
+        elif isinstance(x, _Tensor):
+            mixed = True
+        host_args.append(x)
+    host_kwargs = {}
+    if kwargs:
+        for key, x in kwargs.items():
+            kind = type(x)
+            if kind is virtual or kind is list or kind is tuple:
+                (host_kwargs[key],), ordinal, mixed = _unwrap_all((x,), ordinal, mixed)
+                continue
+            if isinstance(x, _Tensor):
+                mixed = True
+            host_kwargs[key] = x
+    if mixed:
+        _check_devices(func, plan, args, kwargs or {})
+    target: int | None = ordinal
+    if plan.has_device:
+        device = host_kwargs.get("device")
+        if device is not None:
+            target = devices.ordinal_of(device)
+            host_kwargs["device"] = devices.CPU if target is not None else device
+        if host_kwargs.get("pin_memory"):
+            host_kwargs["pin_memory"] = False
+    if plan.random:
+        with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
+            result = func(*host_args, **host_kwargs)
+    else:
+        result = func(*host_args, **host_kwargs)
+    if plan.alters is not None:
+        return _altered(plan, args, kwargs or {}, result, ordinal)
+    if target is None:
+        return result
+    return _wrapped(result, target, tensor.view if plan.shares else tensor.wrap)
+
+
+def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[Any, int, bool]:
+    """The items with virtual tensors replaced by their hosts, the device seen first, and whether there were several."""
+    out = []
+    for x in items:
+        if type(x) is tensor.VirtualTensor:
+            if ordinal != x._ordinal:
+                mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
+            x = x._host
+        elif isinstance(x, (list, tuple)):
+            x, ordinal, mixed = _unwrap_all(x, ordinal, mixed)
+        elif isinstance(x, _Tensor):
+            mixed = True
+        out.append(x)
+    return (out if isinstance(items, list) else tuple(out)), ordinal, mixed
+
+
+def _wrapped(result: Any, ordinal: int, put: Any) -> Any:
+    kind = type(result)
+    if kind is _Tensor:
+        return put(result, ordinal)
+    if kind is tuple or kind is list:
+        return kind(_wrapped(r, ordinal, put) for r in result)
+    return result
+
+
+def _altered(plan: _Plan, args: tuple, kwargs: dict, result: Any, ordinal: int) -> Any:
+    """Results of in-place and out= operators: the very argument that was written to."""
+    results = result if isinstance(result, tuple) else (result,)
+    out = []
+    for one, source in zip(results, plan.alters or (), strict=True):
+        if source is None:
+            out.append(_wrapped(one, ordinal, tensor.wrap))
+            continue
+        position, name = source
+        argument = kwargs[name] if name in kwargs else args[position]
+        if plan.resizes and type(argument) is tensor.VirtualTensor:
+            _follow(argument)
+        out.append(argument)
+    return tuple(out) if isinstance(result, tuple) else out[0]
+
+
+def _follow(outer: tensor.VirtualTensor) -> None:
+    """Give the outer tensor the shape and storage its host got from resize_, set_, squeeze_ and the like."""
+    host = outer._host
+    torch._C.TensorBase.data.__set__(outer, tensor.wrap(host, outer._ordinal))  # type: ignore[attr-defined]
+
+
+def _check_devices(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> None:
+    """Raise what a GPU raises for these devices, or return if it would not.
+
+    The rules: copies go anywhere; index operators read indices on the host too; a 0-dim CPU tensor is a number,
+    unless it is written to.
+    """
+    name = func._schema.name.removeprefix("aten::")
+    if plan.mixed and name not in _INDEXING:
+        return
+    given = [(plan.names[i], x) for i, x in enumerate(args)] + list(kwargs.items())
+    named: list[tuple[str, torch.Tensor]] = []
+    for key, value in given:
+        if name in _INDEXING and key == "indices":
+            on = args[0].device
+            if any(isinstance(i, _Tensor) and i.is_cuda and i.device != on for i in value):
+                raise RuntimeError(
+                    f"indices should be either on {'cpu or on ' if on.type == 'cuda' else ''}"
+                    f"the same device as the indexed tensor ({on})"
+                )
+            continue
+        for leaf in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(leaf, _Tensor) and (leaf.is_cuda or leaf.dim() or key in plan.written):
+                named.append((key, leaf))
+    if len({t.device for _, t in named}) > 1:
+        raise errors.mismatch(func, named)
+    if named and not named[0][1].is_cuda:  # a 0-dim CPU tensor is a number; a GPU tensor among CPU ones is not
+        raise errors.mismatch(func, named)

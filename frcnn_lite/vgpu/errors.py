@@ -1,0 +1,117 @@
+"""The words of PyTorch's own errors: a program that fails on real GPUs fails here with the same type and text."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import torch
+
+
+def invalid_ordinal() -> RuntimeError:
+    """The error CUDA raises for a device index the machine does not have."""
+    return torch.AcceleratorError(
+        "CUDA error: invalid device ordinal\n"
+        "GPU device may be out of range, do you have enough GPUs?\n"
+        "CUDA kernel errors might be asynchronously reported at some other API call, "
+        "so the stacktrace below might be incorrect.\n"
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+    )
+
+
+def no_devices() -> RuntimeError:
+    """The error CUDA raises when `CUDA_VISIBLE_DEVICES` hides every device."""
+    return RuntimeError("No CUDA GPUs are available")
+
+
+def not_numpy(device: torch.device) -> TypeError:
+    """What `Tensor.numpy()` raises for a tensor on a GPU."""
+    return TypeError(
+        f"can't convert {device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+    )
+
+
+def tensor_type(tensor: torch.Tensor) -> str:
+    """The legacy type name, as in `torch.cuda.FloatTensor`; half of PyTorch's messages still use it."""
+    names = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
+    names |= {torch.int8: "Char", torch.uint8: "Byte", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long"}
+    names |= {torch.bool: "Bool", torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble"}
+    where = "torch.cuda" if tensor.is_cuda else "torch"
+    return f"{where}.{names.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
+
+
+def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]]) -> RuntimeError:
+    """The error for tensors of several devices.
+
+    Args:
+        func: the operator that was called.
+        named: its tensor arguments in schema order, each with its argument name.
+    """
+    name = func._schema.name.removeprefix("aten::")
+    if name in ("convolution", "_convolution", "convolution_overrideable"):
+        return _convolution_mismatch(named)
+    gpus = [t for _, t in named if t.is_cuda]
+    if _iterates(func._schema.name, func._overloadname):
+        common = gpus[0].device
+        other = next(t.device for _, t in named if t.device != common)
+        text = f"found at least two devices, {common} and {other}!"
+        return RuntimeError(f"Expected all tensors to be on the same device, but {text}")
+    common = named[0][1].device
+    culprit, tensor = next((n, t) for n, t in named if t.device != common)
+    kernel = _KERNEL_OF.get(name, name) + (f"_{func._overloadname}" if func._overloadname != "default" else "")
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but got {culprit} is on {tensor.device}, different from "
+        f"other tensors on {common} (when checking argument in method wrapper_CUDA_{kernel})"
+    )
+
+
+_KERNEL_OF = {"embedding": "_index_select", "cat": "cat", "native_batch_norm": "cudnn_batch_norm"}
+
+
+def _convolution_mismatch(named: list[tuple[str, torch.Tensor]]) -> RuntimeError:
+    given = dict(named)
+    image, weight = given["input"], given["weight"]
+    if tensor_type(image) != tensor_type(weight):
+        return RuntimeError(
+            f"Input type ({tensor_type(image)}) and weight type ({tensor_type(weight)}) should be the same"
+        )
+    bias = given.get("bias")
+    if bias is not None and tensor_type(bias) != tensor_type(image):
+        return RuntimeError(f"Input type ({tensor_type(image)}) and bias type ({tensor_type(bias)}) should be the same")
+    other = next(t.device for _, t in named if t.device != image.device)
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {image.device} and {other}! "
+        "(when checking argument for argument weight in method wrapper_CUDA__cudnn_convolution)"
+    )
+
+
+@functools.cache
+def _native_functions() -> str:
+    path = Path(torch.__file__).parent.parent / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+@functools.cache
+def _iterates(name: str, overload: str) -> bool:
+    """True where TensorIterator checks the devices (the yaml says NoCheck), not the generated wrapper."""
+    base = re.escape(name.removeprefix("aten::") + ("" if overload == "default" else f".{overload}"))
+    entry = re.search(rf"^- func: {base}\(.*?(?=^- func:|\Z)", _native_functions(), re.MULTILINE | re.DOTALL)
+    if entry is None:
+        return True
+    text = entry[0]
+    delegate = re.search(r"structured_delegate: (\S+)", text)
+    if delegate:
+        target = re.escape(delegate[1])
+        more = re.search(rf"^- func: {target}\(.*?(?=^- func:|\Z)", _native_functions(), re.MULTILINE | re.DOTALL)
+        text += more[0] if more else ""
+    return "device_check: NoCheck" in text or "CUDA" not in text
+
+
+_INTERNAL = re.compile(r"\bcpu:(\d+)")
+
+
+def public_text(text: str) -> str:
+    """Replace the engine's internal `cpu:k+1` in a message of C++ by the `cuda:k` the user knows."""
+    return _INTERNAL.sub(lambda found: f"cuda:{int(found[1]) - 1}" if int(found[1]) else found[0], text)

@@ -1,0 +1,160 @@
+"""The methods of `torch.Tensor` that name a device, or that replace a tensor's contents by those of another device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from frcnn_lite.vgpu import devices, errors
+from frcnn_lite.vgpu.patches import Patches
+from frcnn_lite.vgpu.tensor import VirtualTensor
+
+_base = torch._C.TensorBase
+_to, _type = _base.to, _base.type  # type: ignore[attr-defined]
+_data, _grad = _base.data, _base.grad  # type: ignore[attr-defined]
+_pinned, _pin = _base.is_pinned, _base.pin_memory  # type: ignore[attr-defined]
+
+
+def install(patches: Patches) -> None:
+    """Replace the methods, and the two places where nn.Module reads devices in C++."""
+    patches.functions(Tensor, "", to, cuda, pin_memory, is_pinned)
+    patches.set(Tensor, "type", change_type)
+    patches.set(Tensor, "data", property(_data.__get__, set_data))
+    patches.set(Tensor, "grad", property(_grad.__get__, _set_grad, _grad.__delete__))
+    compatible, parse_to = torch._has_compatible_shallow_copy_type, torch._C._nn._parse_to  # type: ignore[attr-defined]
+
+    # The names of the parameters are PyTorch's: its compiler compares signatures when it is imported.
+    def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+        # True makes Module._apply keep the Parameter object and assign `.data`, as it does for real GPUs.
+        return isinstance(input, VirtualTensor) or isinstance(from_, VirtualTensor) or compatible(input, from_)
+
+    def _parse_to(*args: Any, **kwargs: Any) -> Any:
+        return parse_to(*map(_named, args), **{k: _named(v) if k == "device" else v for k, v in kwargs.items()})
+
+    patches.set(torch, "_has_compatible_shallow_copy_type", _has_compatible_shallow_copy_type)
+    patches.set(torch._C._nn, "_parse_to", _parse_to)
+    if not torch.backends.cuda.is_built():
+        patches.set(torch, "device", _Device)
+
+
+class _DeviceType(type):
+    """Makes `_Device` answer as the C++ class it stands for."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _CDevice)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
+        if len(args) == 1 and not kwargs:
+            args = (_named(args[0]),)
+        return _CDevice(*args, **kwargs)
+
+
+_CDevice = torch.device
+
+
+class _Device(metaclass=_DeviceType):
+    """`torch.device` on builds without CUDA, whose C++ class refuses `torch.device(1)`."""
+
+    __module__, __qualname__ = "torch", "device"
+
+
+def _named(device: Any) -> Any:
+    """An integer as the device it means; builds without CUDA cannot read it themselves."""
+    return devices.PUBLIC[devices.check(device)] if type(device) is int else device
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    if args and isinstance(args[0], (str, _CDevice, int)):
+        args = (devices.internal(args[0]), *args[1:])
+    if kwargs.get("device") is not None:
+        kwargs["device"] = devices.internal(kwargs["device"])
+    return _to(self, *args, **kwargs)
+
+
+def cuda(
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: torch.memory_format = torch.preserve_format,
+) -> Tensor:
+    ordinal = devices.check(devices.current()) if device is None else devices.ordinal_of(device)
+    if ordinal is None:
+        raise RuntimeError(f"Invalid device, must be cuda device but got {device}")
+    return _to(self, devices.INTERNAL[ordinal], non_blocking=non_blocking, memory_format=memory_format)
+
+
+def change_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    if dtype is None:
+        return errors.tensor_type(self) if isinstance(self, VirtualTensor) else _type(self)
+    if isinstance(dtype, str) and dtype.startswith("torch.cuda."):
+        return self.cuda().type(getattr(torch, dtype.removeprefix("torch.cuda.")).dtype, non_blocking)
+    return _type(self, dtype, non_blocking, **kwargs)
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    if is_pinned(self):
+        return self
+    pinned = self.clone()
+    pinned._vgpu_pinned = True  # type: ignore[attr-defined]
+    return pinned
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    return getattr(self, "_vgpu_pinned", False)
+
+
+def set_data(self: Tensor, new: Tensor) -> None:
+    """`self.data = new`, also where that moves the tensor to or from a virtual GPU."""
+    ours, theirs = isinstance(self, VirtualTensor), isinstance(new, VirtualTensor)
+    if ours and theirs:
+        _data.__set__(self, new)
+        self._host, self._ordinal = new._host, new._ordinal  # type: ignore[attr-defined]
+    elif ours or theirs:
+        _exchange(self, new)
+    else:
+        _data.__set__(self, new)
+
+
+def _exchange(self: Tensor, new: Tensor) -> None:
+    """Swap the C++ tensor under a Python object: the object stays the one that optimizers and modules hold."""
+    fresh = new.detach()
+    fresh = fresh if fresh is not new and fresh._base is None else fresh.view_as(fresh)
+    fresh.requires_grad_(self.requires_grad)
+    grad, hooks, after = self.grad, self._backward_hooks, self._post_accumulate_grad_hooks
+    self.grad = None
+    own = {k: v for k, v in self.__dict__.items() if k not in ("_host", "_ordinal")}
+    is_param = isinstance(self, torch.nn.Parameter)
+    torch._C._swap_tensor_impl(self, fresh)  # type: ignore[attr-defined]
+    kind = type(self)
+    if isinstance(new, VirtualTensor):
+        self.__dict__ = {**own, "_host": new._host, "_ordinal": new._ordinal}
+        if is_param:
+            self._is_param = True  # type: ignore[attr-defined]
+        self.__class__ = VirtualTensor
+    else:
+        own.pop("_is_param", None)
+        self.__dict__ = own
+        self.__class__ = torch.nn.Parameter if is_param else Tensor
+    fresh.__dict__.clear()
+    fresh.__class__ = kind if kind is not VirtualTensor else Tensor
+    if grad is not None:
+        set_data(grad, grad.detach().to(self.device))
+        self.grad = grad
+    self._backward_hooks, self._post_accumulate_grad_hooks = hooks, after  # type: ignore[attr-defined]
+
+
+def _set_grad(self: Tensor, grad: Tensor | None) -> None:
+    if isinstance(grad, Tensor) and grad.device != self.device:
+        if grad.device.type != self.device.type:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{grad.device.type}' to a tensor with device type "
+                f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+            )
+        raise RuntimeError(
+            f"attempting to assign a gradient located on device with index '{grad.get_device()}' to a tensor located "
+            f"on device with index '{self.get_device()}'. Please ensure that the gradient and the tensor are on the "
+            "same device"
+        )
+    _grad.__set__(self, grad)

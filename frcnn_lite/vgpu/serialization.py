@@ -1,0 +1,54 @@
+"""`torch.save` and `torch.load`: storages carry their location `cuda:k` into files and back out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from frcnn_lite.vgpu import devices, memory, tensor
+from frcnn_lite.vgpu.patches import Patches
+
+_PRIORITY = 5  # before PyTorch's own entries, which start at 10
+
+
+def install(patches: Patches) -> None:
+    """Teach serialization the location of a virtual storage, and make loaded tensors virtual again."""
+    registry = torch.serialization._package_registry
+    patches.set(torch.serialization, "_package_registry", sorted([*registry, (_PRIORITY, _tag, _place)], key=_first))
+    rebuild = torch._utils._rebuild_tensor
+
+    def _rebuild_tensor(storage: Any, offset: int, size: Any, stride: Any) -> torch.Tensor:
+        made = rebuild(storage, offset, size, stride)
+        ordinal = memory.ordinal_of(made.untyped_storage())
+        return made if ordinal is None else tensor.view(made, ordinal)
+
+    patches.set(torch._utils, "_rebuild_tensor", _rebuild_tensor)
+    patches.set(torch.UntypedStorage, "cuda", _cuda)
+
+
+def _first(entry: tuple) -> int:
+    return entry[0]
+
+
+def _tag(storage: torch.UntypedStorage) -> str | None:
+    ordinal = memory.ordinal_of(storage)
+    return None if ordinal is None else f"cuda:{ordinal}"
+
+
+def _place(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
+    if not location.startswith("cuda"):
+        return None
+    device = torch.device(location)
+    if device.index is not None and device.index >= devices.count():
+        raise RuntimeError(
+            f"Attempting to deserialize object on CUDA device {device.index} but torch.cuda.device_count() is "
+            f"{devices.count()}. Please use torch.load with map_location to map your storages to an existing device."
+        )
+    return _cuda(storage, device)
+
+
+def _cuda(storage: torch.UntypedStorage, device: Any = None, non_blocking: bool = False) -> torch.UntypedStorage:
+    copy = storage.clone()
+    memory.track_storage(copy, devices.current() if device is None else devices.ordinal_of(device) or 0)
+    return copy

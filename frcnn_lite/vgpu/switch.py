@@ -1,0 +1,112 @@
+"""On and off: install all patches of the virtual GPUs, and take all of them away again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+
+import torch
+
+from frcnn_lite.vgpu import accelerator, comm, cuda, devices, factories, methods, processes, rng, serialization
+from frcnn_lite.vgpu.patches import Patches
+
+TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
+
+_patches = Patches()
+_library: torch.library.Library | None = None
+
+
+def enable(gpus: int, force: bool = False) -> None:
+    """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
+
+    A second call with the same number does nothing; with another number it changes the machine.
+
+    Args:
+        gpus: 1 to 64.
+        force: hide real GPUs, too, where the machine has some.
+
+    Raises:
+        TypeError, ValueError: for a bad `gpus`.
+        RuntimeError: if real GPUs are visible and `force` is False.
+    """
+    gpus = check_gpus(gpus)
+    if gpus == devices.total():
+        return
+    if not is_enabled() and not force and torch.cuda.is_available():
+        raise RuntimeError(
+            f"this machine has {torch.cuda.device_count()} real GPU(s): virtual ones would hide them. "
+            "Pass force=True (--force on the command line) if that is wanted."
+        )
+    # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    start(gpus, visible if visible in ("", "-1") else None)
+
+
+def start(gpus: int, ignored: str | None) -> None:
+    """`enable` without its checks; `ignored` is a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs."""
+    global _library
+    if is_enabled():
+        disable()
+    _warn_if_untested()
+    devices.configure(gpus, ignored)
+    rng.reset()
+    _library = factories.install()
+    for surface in (cuda, accelerator, comm, methods, serialization, processes):
+        surface.install(_patches)
+
+
+def disable() -> None:
+    """Take the virtual GPUs away and put back every attribute of PyTorch that was replaced."""
+    global _library
+    if _library is not None:
+        _library._destroy()
+        _library = None
+    _patches.restore()
+    devices.configure(0, None)
+
+
+def is_enabled() -> bool:
+    """True while this process has virtual GPUs."""
+    return devices.total() > 0
+
+
+@contextlib.contextmanager
+def virtual_gpus(gpus: int, force: bool = False) -> Iterator[list[torch.device]]:
+    """Give the block `gpus` virtual GPUs; afterwards everything is as before.
+
+    Yields:
+        the devices, `[cuda:0, ...]`.
+    """
+    before, ignored = devices.total(), devices.ignored()
+    enable(gpus, force)
+    try:
+        yield list(devices.PUBLIC[:gpus])
+    finally:
+        if before == 0:
+            disable()
+        elif before != devices.total():
+            start(before, ignored)
+
+
+def check_gpus(gpus: int) -> int:
+    """Return `gpus` if it is a possible number of virtual GPUs, else raise TypeError or ValueError."""
+    if isinstance(gpus, bool) or not isinstance(gpus, int):
+        raise TypeError(f"gpus must be an int from 1 to {devices.MAX_GPUS}, got {gpus!r} ({type(gpus).__name__})")
+    if not 1 <= gpus <= devices.MAX_GPUS:
+        raise ValueError(f"gpus must be from 1 to {devices.MAX_GPUS}, got {gpus}")
+    return gpus
+
+
+_warned = False
+
+
+def _warn_if_untested() -> None:
+    global _warned
+    version = ".".join(torch.__version__.split(".")[:2])
+    if version not in TESTED and not _warned:
+        _warned = True
+        warnings.warn(
+            f"virtual GPUs are tested with torch {TESTED[0]} to {TESTED[-1]}, this is {torch.__version__}", stacklevel=4
+        )
