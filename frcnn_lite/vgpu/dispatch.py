@@ -1,4 +1,4 @@
-"""What happens when an operator meets virtual tensors: check devices, run the CPU kernel, put the result where it belongs.
+"""What happens when an operator meets virtual tensors: devices are checked, the CPU kernel runs, the result is placed.
 
 Facts of an operator's schema are worked out once (`_Plan`); a call itself is one pass over its arguments.
 """
@@ -16,12 +16,31 @@ _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.devi
 
 # Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
 _MIXED = frozenset(
-    """copy_ copy _to_copy index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put
-    slice_scatter select_scatter diagonal_scatter as_strided_scatter _pack_padded_sequence set_data
-    resize_as_ ctc_loss _ctc_loss tensor_split set_""".split()
+    [
+        "copy_",
+        "copy",
+        "_to_copy",
+        "index",
+        "index_put",
+        "index_put_",
+        "_index_put_impl_",
+        "_unsafe_index",
+        "_unsafe_index_put",
+        "slice_scatter",
+        "select_scatter",
+        "diagonal_scatter",
+        "as_strided_scatter",
+        "_pack_padded_sequence",
+        "set_data",
+        "resize_as_",
+        "ctc_loss",
+        "_ctc_loss",
+        "tensor_split",
+        "set_",
+    ]
 )
-_INDEXING = frozenset("index index_put index_put_ _index_put_impl_ _unsafe_index _unsafe_index_put".split())
-_RESHAPES = frozenset("resize_ resize_as_ set_ resize_as_sparse_ as_strided_ copy_sparse_to_sparse_".split())
+_INDEXING = frozenset(["index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"])
+_RESHAPES = frozenset(["resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"])
 
 
 class _Plan:

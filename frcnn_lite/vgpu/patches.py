@@ -1,4 +1,4 @@
-"""The one list of everything that is replaced in PyTorch while virtual GPUs are on, so that all of it can be put back."""
+"""The one list of everything replaced in PyTorch while virtual GPUs are on, so that all of it can be put back."""
 
 from __future__ import annotations
 

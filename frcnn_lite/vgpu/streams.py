@@ -1,4 +1,4 @@
-"""Streams and events: every operator has finished when its call returns, so all orders they could ask for hold already."""
+"""Streams and events: every operator has finished when its call returns, so any order they could ask for holds."""
 
 from __future__ import annotations
 

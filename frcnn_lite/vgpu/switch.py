@@ -44,6 +44,12 @@ def enable(gpus: int, force: bool = False) -> None:
     start(gpus, visible if visible in ("", "-1") else None)
 
 
+def start_if_changed(gpus: int, ignored: str | None) -> None:
+    """`start`, unless this process has exactly these virtual GPUs already."""
+    if gpus != devices.total() or ignored != devices.ignored():
+        start(gpus, ignored)
+
+
 def start(gpus: int, ignored: str | None) -> None:
     """`enable` without its checks; `ignored` is a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs."""
     global _library
