@@ -19,7 +19,8 @@ MIN_SIZE = 1e-3
 
 def box_area(boxes: Tensor) -> Tensor:
     """Areas `(...)` in square pixels of boxes `(..., 4)`."""
-    return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    return (x2 - x1) * (y2 - y1)
 
 
 def box_iou(first: Tensor, second: Tensor) -> Tensor:
@@ -27,17 +28,16 @@ def box_iou(first: Tensor, second: Tensor) -> Tensor:
 
     Two boxes that are both empty have IoU 0 here, not 0 / 0, so padded rows stay finite.
     """
-    first, second = first.unsqueeze(-2), second.unsqueeze(-3)
-    low = torch.maximum(first[..., :2], second[..., :2])
-    high = torch.minimum(first[..., 2:], second[..., 2:])
-    width, height = (high - low).clamp_(min=0).unbind(-1)
-    intersection = width * height
-    union = box_area(first) + box_area(second) - intersection
+    first_low, first_high = first.unsqueeze(-2).split(2, dim=-1)
+    second_low, second_high = second.unsqueeze(-3).split(2, dim=-1)
+    sides = torch.minimum(first_high, second_high) - torch.maximum(first_low, second_low)
+    intersection = sides.clamp_(min=0).prod(dim=-1)
+    union = box_area(first).unsqueeze(-1) + box_area(second).unsqueeze(-2) - intersection
     return intersection / union.clamp_(min=torch.finfo(union.dtype).tiny)
 
 
 def _centers_and_sizes(boxes: Tensor) -> tuple[Tensor, Tensor]:
-    low, high = boxes[..., :2], boxes[..., 2:]
+    low, high = boxes.split(2, dim=-1)
     return (low + high) * 0.5, high - low
 
 
@@ -59,10 +59,10 @@ def decode_boxes(deltas: Tensor, reference: Tensor, weights: Tensor) -> Tensor:
 
     Log size ratios are limited to `MAX_LOG_SCALE`.
     """
-    deltas = deltas / weights
+    shift, log_scale = (deltas / weights).split(2, dim=-1)
     center, size = _centers_and_sizes(reference)
-    center = center + deltas[..., :2] * size
-    half = size * torch.exp(deltas[..., 2:].clamp(max=MAX_LOG_SCALE)) * 0.5
+    center = center + shift * size
+    half = size * torch.exp(log_scale.clamp(max=MAX_LOG_SCALE)) * 0.5
     return torch.cat([center - half, center + half], dim=-1)
 
 

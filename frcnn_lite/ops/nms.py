@@ -38,11 +38,16 @@ def nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tenso
         raise ValueError(f"want boxes (B, K, 4) and scores (B, K), got {tuple(boxes.shape)} and {tuple(scores.shape)}")
     if classes is not None and classes.shape != scores.shape:
         raise ValueError(f"classes must have the shape of scores {tuple(scores.shape)}, got {tuple(classes.shape)}")
-    return _nms_mask(boxes.detach(), scores.detach(), iou_threshold, classes)
+    return torch.ops.frcnn_lite.nms_mask(boxes.detach(), scores.detach(), iou_threshold, classes)
 
 
 # One operator, so that a profile, a graph and a virtual GPU see one node whatever runs inside.
-@torch.library.custom_op("frcnn_lite::nms_mask", mutates_args=())
+torch.library.define(
+    "frcnn_lite::nms_mask", "(Tensor boxes, Tensor scores, float iou_threshold, Tensor? classes) -> Tensor"
+)
+
+
+@torch.library.impl("frcnn_lite::nms_mask", "default")
 def _nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | None) -> Tensor:
     order = scores.argsort(dim=1, descending=True, stable=True)
     boxes = boxes.gather(1, order.unsqueeze(-1).expand_as(boxes))
@@ -53,7 +58,7 @@ def _nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tens
     return torch.zeros_like(keep).scatter_(1, order, keep)
 
 
-@_nms_mask.register_fake
+@torch.library.register_fake("frcnn_lite::nms_mask")
 def _(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | None) -> Tensor:
     return torch.empty_like(scores, dtype=torch.bool)
 

@@ -43,52 +43,58 @@ def roi_pool(features: Tensor, rois: Tensor, output_size: int | tuple[int, int],
         raise ValueError(f"rois must be (R, 5) {features.dtype} like the features, got {_describe(rois)}")
     if ph < 1 or pw < 1:
         raise ValueError(f"output_size must be positive, got {output_size}")
-    return roi_pool_op(features, rois, ph, pw, spatial_scale)[0]
+    return torch.ops.frcnn_lite.roi_pool(features, rois, ph, pw, spatial_scale)[0]
 
 
 def _describe(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {tensor.dtype}"
 
 
-# ---- the operator: values and argmax ---------------------------------------------------------------------------------
+# ---- the operator ----------------------------------------------------------------------------------------------------
+# Declared through the lower of torch.library's two interfaces: `custom_op` imports torch._dynamo at the first call,
+# which takes a second or two.
+
+torch.library.define(
+    "frcnn_lite::roi_pool",
+    "(Tensor features, Tensor rois, int ph, int pw, float spatial_scale) -> (Tensor values, Tensor argmax)",
+)
+torch.library.define(
+    "frcnn_lite::roi_pool_backward",
+    "(Tensor grad, Tensor argmax, Tensor images, int[] size, bool channels_last) -> Tensor",
+)
 
 
-@torch.library.custom_op("frcnn_lite::roi_pool", mutates_args=())
-def roi_pool_op(features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float) -> tuple[Tensor, Tensor]:
-    """Values (R, C, ph, pw) in the features' dtype and argmax (R, C, ph, pw) int32; plain torch, on any device."""
+@torch.library.impl("frcnn_lite::roi_pool", "default")
+def _(features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float) -> tuple[Tensor, Tensor]:
     return _pool(features, *roi_bins(rois, features.shape[2:], ph, pw, spatial_scale))
 
 
-@roi_pool_op.register_kernel("cpu")
+@torch.library.impl("frcnn_lite::roi_pool", "cpu")
 def _(features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float) -> tuple[Tensor, Tensor]:
     kernel = compiled("roi_pool")
     pool = _pool if kernel is None else kernel.pool
     return pool(features, *roi_bins(rois, features.shape[2:], ph, pw, spatial_scale))
 
 
-@roi_pool_op.register_fake
+@torch.library.register_fake("frcnn_lite::roi_pool")
 def _(features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float) -> tuple[Tensor, Tensor]:
     shape = (rois.shape[0], features.shape[1], ph, pw)
     return features.new_empty(shape), features.new_empty(shape, dtype=torch.int32)
 
 
-# ---- its gradient: each value's gradient goes to the one feature it came from ----------------------------------------
-
-
-@torch.library.custom_op("frcnn_lite::roi_pool_backward", mutates_args=())
-def roi_pool_backward(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
-    """Gradient `size` = (N, C, H, W) from gradient and argmax (R, C, ph, pw) and image indices (R,) int64."""
+@torch.library.impl("frcnn_lite::roi_pool_backward", "default")
+def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
     return _in_format(_scatter(grad, argmax, images, size), channels_last)
 
 
-@roi_pool_backward.register_kernel("cpu")
+@torch.library.impl("frcnn_lite::roi_pool_backward", "cpu")
 def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
     kernel = compiled("roi_pool")
     scatter = _scatter if kernel is None else kernel.scatter
     return _in_format(scatter(grad, argmax, images, size), channels_last)
 
 
-@roi_pool_backward.register_fake
+@torch.library.register_fake("frcnn_lite::roi_pool_backward")
 def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
     return _in_format(grad.new_empty(size), channels_last)
 
@@ -107,10 +113,11 @@ def _setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 def _backward(ctx, grad, _grad_argmax):  # type: ignore[no-untyped-def]
     argmax, images = ctx.saved_tensors
-    return roi_pool_backward(grad, argmax, images, ctx.size, ctx.channels_last), None, None, None, None
+    backward = torch.ops.frcnn_lite.roi_pool_backward
+    return backward(grad, argmax, images, ctx.size, ctx.channels_last), None, None, None, None
 
 
-roi_pool_op.register_autograd(_backward, setup_context=_setup_context)
+torch.library.register_autograd("frcnn_lite::roi_pool", _backward, setup_context=_setup_context)
 
 
 # ---- the rule, and the pooling in plain torch ------------------------------------------------------------------------
@@ -131,7 +138,9 @@ def _round_half_away(x: Tensor) -> Tensor:
 
 
 def _bins(first: Tensor, last: Tensor, count: int, limit: int) -> Tensor:
-    size = (last - first + 1).clamp(min=1) / count
+    size = (last - first + 1).clamp(min=1)
+    # Divided by a tensor: by a Python number, CUDA multiplies with its reciprocal, which can differ in the last bit.
+    size = size / torch.full_like(size, count)
     edges = torch.arange(count + 1, device=first.device, dtype=first.dtype) * size.unsqueeze(1)
     relative = torch.stack([edges[:, :-1].floor(), edges[:, 1:].ceil()], dim=-1)
     return (relative + first.view(-1, 1, 1)).clamp(0, limit).long()
@@ -175,7 +184,7 @@ def _scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int]) -> T
     """Add each value's gradient to the feature at its argmax; returns (N, C, H, W)."""
     n, c, h, w = size
     planes = images.view(-1, 1, 1, 1) * c + torch.arange(c, device=grad.device).view(-1, 1, 1)
-    # Empty bins add their gradient, times zero, to cell 0: cheaper than selecting, and the shapes stay static.
+    # An empty bin adds zero to cell 0: selecting the filled bins instead would need a shape that depends on the data.
     flat = planes * (h * w) + argmax.clamp(min=0)
-    out = grad.new_zeros(n * c * h * w)
-    return out.index_add_(0, flat.flatten(), (grad * (argmax >= 0)).flatten()).view(n, c, h, w)
+    added = torch.where(argmax >= 0, grad, 0)
+    return grad.new_zeros(n * c * h * w).index_add_(0, flat.flatten(), added.flatten()).view(n, c, h, w)
