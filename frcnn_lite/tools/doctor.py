@@ -1,0 +1,226 @@
+"""Is this machine ready for the notebooks? `python -m frcnn_lite doctor [--json]`.
+
+Standard library only: the doctor has to work where torch does not. Whatever could crash or hang happens in a child
+process with a time limit, and each failure names its fix.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from frcnn_lite.tools.probe import ROOT, Probe, probe
+
+PYTHON_RANGE = ((3, 11), (3, 14))  # as in pyproject.toml: from, up to but not including
+TORCH_RANGE = ((2, 11), (2, 16))
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+START_OVER = "`make clean`, then `make lab` (or `python tasks.py clean`, `python tasks.py lab`)"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check; `fix` is empty when there is nothing to do."""
+
+    check: str
+    ok: bool
+    message: str
+    fix: str = ""
+
+
+def installed(package: str) -> str:
+    """The version a package was installed as, without importing it; empty when it is not there."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def release(version: str) -> tuple[int, ...]:
+    """(2, 15) of 2.15.0+cpu."""
+    return tuple(int(part) for part in version.split("+")[0].split(".")[:2])
+
+
+def dotted(bounds: tuple[tuple[int, ...], tuple[int, ...]]) -> str:
+    low, high = (".".join(map(str, bound)) for bound in bounds)
+    return f">={low},<{high}"
+
+
+def check_python() -> Finding:
+    low, high = PYTHON_RANGE
+    version = ".".join(map(str, sys.version_info[:3]))
+    if low <= sys.version_info[:2] < high:
+        return Finding("python", True, version)
+    return Finding(
+        "python", False, f"{version}; {dotted(PYTHON_RANGE)} is needed", f"install such a Python, {START_OVER}"
+    )
+
+
+@cache
+def ask_torch() -> Probe:
+    """Its version, the CUDA version it was built for (or None), and the number of CUDA devices it finds."""
+    return probe("-c", "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.device_count())")
+
+
+def check_torch() -> Finding:
+    found = ask_torch()
+    if not found.ok:
+        fix = START_OVER if installed("torch") else "`make lab` installs it"
+        return Finding("torch", False, f"cannot be imported: {found.complaint}", fix)
+    version, cuda, _ = found.printed.split()
+    low, high = TORCH_RANGE
+    if not low <= release(version) < high:
+        return Finding("torch", False, f"{version}; {dotted(TORCH_RANGE)} is needed", START_OVER)
+    return Finding("torch", True, f"{version}, {'CPU build' if cuda == 'None' else f'CUDA {cuda} build'}")
+
+
+def check_torchvision() -> Finding:
+    """The pair: torchvision's operators are compiled against one build of torch, and fail beside another."""
+    code = "import torch; from torchvision import __version__, ops; ops.nms(torch.rand(3, 4), torch.rand(3), 0.5); "
+    code += "print(__version__)"
+    found = probe("-c", code)
+    if found.ok:
+        return Finding("torchvision", True, f"{found.printed}, its operators load")
+    torch, torchvision = installed("torch"), installed("torchvision")
+    mismatch = ("torchvision::nms does not exist", "undefined symbol", "custom C++ ops", "procedure could not be found")
+    if any(sign in found.complaint for sign in mismatch):
+        message = f"torch {torch} and torchvision {torchvision} are different builds ({found.complaint})"
+        wheels = f"torch=={torch.split('+')[0]} torchvision=={torchvision.split('+')[0]}"
+        pip = f"{sys.executable} -m pip install --force-reinstall --no-deps"
+        where = f"--index-url {CPU_INDEX} " if "+cpu" in torch else ""
+        return Finding("torchvision", False, message, f"take both from one index: {pip} {where}{wheels}")
+    return Finding("torchvision", False, f"cannot be imported: {found.complaint}", START_OVER)
+
+
+def check_devices() -> Finding:
+    count = int(ask_torch().printed.split()[-1])
+    driver = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
+    if count:
+        return Finding(
+            "devices", True, f"{count} CUDA device{'s' if count > 1 else ''}; notebooks that need more use virtual GPUs"
+        )
+    unused = " (the NVIDIA driver here does not serve this build of torch)" if driver else ""
+    return Finding(
+        "devices", True, f"no CUDA device{unused}: the notebooks use virtual GPUs, which is what they are made for"
+    )
+
+
+def check_kernel() -> Finding:
+    """A notebook's kernel, started as JupyterLab starts it, must be this interpreter."""
+    code = (
+        "from jupyter_client.manager import start_new_kernel as start; manager, client = start(kernel_name='python3');"
+        "client.execute_interactive('import sys; print(sys.prefix)', timeout=60);"
+        "client.stop_channels(); manager.shutdown_kernel(now=True)"
+    )
+    found = probe("-c", code)
+    if not found.ok:
+        return Finding(
+            "kernel", False, f"does not start: {found.complaint}", f"{sys.executable} -m pip install jupyterlab"
+        )
+    if Path(found.printed).resolve() != Path(sys.prefix).resolve():
+        fix = "`jupyter kernelspec remove python3`, which removes the one that comes first"
+        return Finding("kernel", False, f"python3 starts another Python: {found.printed}", fix)
+    return Finding("kernel", True, "starts, and is this Python")
+
+
+def check_writing() -> Finding:
+    """Notebooks are saved where they lie, and runs written beside them."""
+    folder = ROOT if (ROOT / "notebooks").is_dir() else Path.cwd()
+    for place in (folder, Path(tempfile.gettempdir())):
+        try:
+            with tempfile.TemporaryFile(dir=place) as file:
+                file.write(b"x")
+        except OSError as error:
+            return Finding(
+                "writing", False, f"{place}: {error.strerror}", "use a folder of your own, on a disk with room"
+            )
+    return Finding("writing", True, "the project and the temporary folder can be written to")
+
+
+def check_port() -> Finding:
+    try:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as server,
+            socket.create_connection(server.getsockname(), timeout=5),
+        ):
+            return Finding("port", True, "127.0.0.1 accepts connections")
+    except OSError as error:
+        fix = "allow connections to 127.0.0.1 in the firewall, and take it out of any proxy"
+        return Finding("port", False, f"127.0.0.1 refuses connections: {error}", fix)
+
+
+def check_handshake() -> Finding:
+    found = probe("-m", "frcnn_lite.tools.handshake")
+    if found.ok and found.printed == "3.0 3.0":
+        return Finding("handshake", True, "two processes summed their numbers over gloo")
+    fix = (
+        "notebooks 06 and 07 need it, the others do not; name the loopback interface (export GLOO_SOCKET_IFNAME=lo, "
+        "on macOS lo0), let Python through the firewall, and see that the host name resolves"
+    )
+    return Finding(
+        "handshake", False, f"two processes over gloo: {found.complaint if not found.ok else found.printed}", fix
+    )
+
+
+def check_scatter() -> Finding:
+    code = (
+        "import torch; from frcnn_lite.vgpu import virtual_gpus\n"
+        "from torch.nn.parallel import scatter\n"
+        "with virtual_gpus(2):\n"
+        "    print(*(f'{part.device}:{len(part)}' for part in scatter(torch.ones(10, 1), [0, 1])))"
+    )
+    found = probe("-c", code)
+    if found.ok and found.printed == "cuda:0:5 cuda:1:5":
+        return Finding("scatter", True, "ten rows went to two virtual GPUs, five each")
+    message = found.complaint if not found.ok else f"ten rows were split as {found.printed}"
+    return Finding("scatter", False, f"on virtual GPUs: {message}", START_OVER)
+
+
+AT_ONCE = (check_python, check_writing, check_port, check_torch)
+ON_TORCH = (check_torchvision, check_devices, check_kernel, check_handshake, check_scatter)
+
+
+def examine() -> list[Finding]:
+    """Every check, in the order a reader should mend things; what needs torch is left out when torch is the trouble."""
+    findings = [check() for check in AT_ONCE]
+    rest: tuple[Callable[[], Finding], ...] = ON_TORCH if findings[-1].ok else (check_kernel,)
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        return findings + list(pool.map(lambda check: check(), rest))
+
+
+def report(findings: list[Finding]) -> str:
+    """One line a check, the fix below what failed, and a closing line."""
+    lines = []
+    for finding in findings:
+        lines.append(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.check:<12} {finding.message}")
+        if finding.fix:
+            lines.append(f"      {'':<12} fix: {finding.fix}")
+    failed = sum(not finding.ok for finding in findings)
+    lines.append(f"{failed} of {len(findings)} checks failed" if failed else f"all {len(findings)} checks passed")
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Check this machine; the exit code is 1 when something needs mending."""
+    parser = argparse.ArgumentParser(prog="python -m frcnn_lite doctor", description=main.__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    options = parser.parse_args(argv)
+    findings = examine()
+    ok = all(finding.ok for finding in findings)
+    print(
+        json.dumps({"ok": ok, "checks": [asdict(finding) for finding in findings]})
+        if options.json
+        else report(findings)
+    )
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
