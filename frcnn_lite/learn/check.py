@@ -1,0 +1,115 @@
+"""Run a reader's function through an exercise: solved, not solved yet, or a mistake and a counter-example."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from random import Random
+from typing import Any
+
+from frcnn_lite.learn.card import Card, folded
+from frcnn_lite.learn.exercise import TODO, Case, Exercise, Mistake, show
+from frcnn_lite.learn.state import recall, record
+
+SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of a check. `mistake` is the named wrong answer, if it is one; `words` is what the reader sees."""
+
+    solved: bool
+    words: str
+    mistake: Mistake | None = None
+
+
+def check(key: str, function: Callable[..., Any]) -> None:
+    """Print whether `function` solves the exercise; never raises for a wrong answer, so that "Run All" goes on.
+
+    Raises KeyError for an unknown exercise and TypeError when `function` cannot be called.
+    """
+    exercise = find_exercise(key)
+    if not callable(function):
+        raise TypeError(f"check({key!r}, ...) wants the function itself, got {function!r}")
+    verdict = judge(exercise, function)
+    if verdict.solved:
+        record("solved", key, True)
+    print(f"{key}: {verdict.words}")
+
+
+def hint(key: str) -> None:
+    """Print the next step of the hint ladder; after the last one, start again."""
+    exercise = find_exercise(key)
+    step = _hints_seen.get(key, recall("hints", key) or 0) % len(exercise.hints)
+    _hints_seen[key] = step + 1
+    record("hints", key, step + 1)
+    print(f"Hint {step + 1} of {len(exercise.hints)}: {exercise.hints[step]}")
+
+
+_hints_seen: dict[str, int] = {}  # of this kernel, where nothing is kept on disk
+
+
+def solution(key: str) -> Card:
+    """The reference solution, folded."""
+    return folded(f"Solution of {key}", find_exercise(key).solution)
+
+
+def find_exercise(key: str) -> Exercise:
+    """The exercise "NN.name" out of `learn/exercises/nbNN.py`."""
+    number = key.partition(".")[0]
+    try:
+        module = import_module(f"frcnn_lite.learn.exercises.nb{number}")
+    except ModuleNotFoundError:
+        raise KeyError(
+            f"{key!r}: there are no exercises of notebook {number!r}; a key reads like '02.chunk_sizes'"
+        ) from None
+    known = {exercise.key: exercise for exercise in module.EXERCISES}
+    if key not in known:
+        raise KeyError(f"{key!r} is no exercise; notebook {number} has {', '.join(known)}")
+    return known[key]
+
+
+def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
+    """Compare a function with the reference on every case, and a wrong one with the mistakes that have names."""
+    cases = exercise.cases(Random(SEED))
+    given: list[Any] = []
+    for case in cases:
+        try:
+            given.append(case.call(function))
+        except NotImplementedError:
+            given.append(TODO)
+        except Exception as error:
+            return Verdict(
+                False, f"not yet. {case.show(exercise.name)} raises {type(error).__name__}: {_first_line(error)}"
+            )
+        if given[-1] is TODO:
+            return Verdict(False, f'not solved yet. First hint: learn.hint("{exercise.key}")')
+    wrong = _first_difference(exercise, cases, given)
+    if wrong is None:
+        return Verdict(True, f"solved. {len(cases)} calls agree with the reference.")
+    mistake = next((m for m in exercise.mistakes if _is(m, exercise, cases, given)), None)
+    lead = "not yet." if mistake is None else f"not yet: {mistake.message} ({mistake.source})"
+    case = cases[wrong]
+    expected = show(case.call(exercise.reference))
+    return Verdict(
+        False, f"{lead}\n  {case.show(exercise.name)} gave {show(given[wrong])}; right is {expected}.", mistake
+    )
+
+
+def _first_difference(exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> int | None:
+    for i, (case, result) in enumerate(zip(cases, given, strict=True)):
+        if not exercise.agree(result, case.call(exercise.reference)):
+            return i
+    return None
+
+
+def _is(mistake: Mistake, exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    if mistake.recognise is not None:
+        return mistake.recognise(cases, given)
+    return any(
+        all(exercise.agree(result, case.call(answer)) for case, result in zip(cases, given, strict=True))
+        for answer in mistake.answers
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]

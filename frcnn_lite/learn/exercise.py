@@ -1,0 +1,85 @@
+"""An exercise: a reference solution, inputs to try it on, and the wrong answers that real people have given."""
+
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+
+class _Todo:
+    """What a starter returns until it is solved."""
+
+    def __repr__(self) -> str:
+        return "TODO"
+
+
+TODO = _Todo()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of one call."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        return function(*self.args, **self.kwargs)
+
+    def show(self, name: str) -> str:
+        """The call as the reader would write it, tensors by their shapes."""
+        words = [show(value) for value in self.args] + [f"{key}={show(value)}" for key, value in self.kwargs.items()]
+        return f"{name}({', '.join(words)})"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer known by its behaviour.
+
+    answers: functions that make the mistake, one for each way of writing it that gives different values;
+    message: what the reader did, and what torch does instead; source: the post or issue where someone did;
+    recognise: (cases, given) -> bool, where agreement with one of `answers` in every case is too narrow.
+    """
+
+    name: str
+    message: str
+    source: str
+    answers: tuple[Callable[..., Any], ...]
+    recognise: Callable[[Sequence[Case], Sequence[Any]], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """key: "NN.name"; task: what to write, in a sentence; hints: from a nudge to the line itself.
+
+    cases(random) gives the calls to try, fixed ones first and drawn ones after them, so that a table of answers fails;
+    agree(given, expected) compares the results of one call.
+    """
+
+    key: str
+    task: str
+    reference: Callable[..., Any]
+    cases: Callable[[Random], Sequence[Case]]
+    hints: tuple[str, ...]
+    mistakes: tuple[Mistake, ...] = ()
+    agree: Callable[[Any, Any], bool] = operator.eq
+
+    @property
+    def name(self) -> str:
+        """Name of the function the reader writes."""
+        return self.key.split(".", 1)[1]
+
+    @property
+    def solution(self) -> str:
+        """Source of the reference, which is the shipped helper wherever there is one."""
+        return inspect.getsource(self.reference)
+
+
+def show(value: Any) -> str:
+    """A value in a sentence: tensors by shape and device, the rest by repr."""
+    if hasattr(value, "shape") and hasattr(value, "device"):
+        place = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"<{' x '.join(map(str, value.shape)) or '0-d'} tensor{place}>"
+    return repr(value)

@@ -1,0 +1,1 @@
+"""The exercises of each notebook: `nbNN.EXERCISES` belongs to `notebooks/NN_*.ipynb`."""

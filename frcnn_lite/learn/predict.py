@@ -1,0 +1,100 @@
+"""Predict, then run: a question before a surprising output, and the comparison after it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from frcnn_lite.learn.card import Card, inline
+from frcnn_lite.learn.state import is_live, recall, record
+
+SECTION = "predictions"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A question with its choices; the reader's answer, if any, is kept by `learn.state`."""
+
+    key: str
+    question: str
+    choices: tuple[str, ...]
+
+    @property
+    def answer(self) -> str | None:
+        """What the reader chose, if they did and the choice still exists."""
+        chosen = recall(SECTION, self.key)
+        return chosen if chosen in self.choices else None
+
+    def card(self) -> Card:
+        """The question as it is stored in the notebook."""
+        items = "".join(f"<li>{inline(choice)}</li>" for choice in self.choices)
+        lines = [f"Predict: {self.question}", *(f"  ( ) {choice}" for choice in self.choices)]
+        return Card(f"<p><b>Predict.</b> {inline(self.question)}</p><ul>{items}</ul>", "\n".join(lines))
+
+
+_asked: dict[str, Prediction] = {}  # the questions of this kernel, so that reveal() knows the choices
+
+
+def predict(key: str, question: str, choices: Sequence[Any]) -> None:
+    """Ask before the run. Never waits: "Run All" goes on, and the answer can be given at any time.
+
+    key: "NN.name", unique in the series; question: one sentence, `code` between backticks; choices: two or more,
+    compared as text. In a live JupyterLab there are buttons to choose with; elsewhere the output is the question alone.
+    Raises ValueError for fewer than two choices or one that is given twice.
+    """
+    from IPython.display import display
+
+    texts = tuple(str(choice) for choice in choices)
+    if len(texts) < 2 or len(set(texts)) < len(texts):
+        raise ValueError(f"choices must be two or more different ones, got {list(texts)}")
+    asked = _asked[key] = Prediction(key, question, texts)
+    if is_live():
+        display(_buttons(asked))
+    else:
+        display(asked.card())
+
+
+def reveal(key: str, outcome: Any) -> None:
+    """Compare what the run gave with what was predicted.
+
+    Raises KeyError when the question was not asked in this kernel, and ValueError when the outcome was not among its
+    choices: then the notebook's claim is wrong, and its test fails.
+    """
+    from IPython.display import display
+
+    if key not in _asked:
+        raise KeyError(f"{key!r} was not asked yet: run the cell with learn.predict({key!r}, ...) first")
+    asked, happened = _asked[key], str(outcome)
+    if happened not in asked.choices:
+        raise ValueError(f"{key!r}: the run gave {happened!r}, which is none of the choices {list(asked.choices)}")
+    display(_compare(asked, happened))
+
+
+def _compare(asked: Prediction, happened: str) -> Card:
+    if asked.answer is None:
+        return Card(f"<p><b>Outcome:</b> {inline(happened)}</p>", f"Outcome: {happened}")
+    if asked.answer == happened:
+        words = f"You predicted {asked.answer}, and so it is."
+    else:
+        words = f"You predicted {asked.answer}; the run gave {happened}. Where do the two part?"
+    return Card(f"<p><b>Outcome:</b> {inline(words)}</p>", f"Outcome: {words}")
+
+
+def _buttons(asked: Prediction) -> Any:
+    """Radio buttons under the question, none chosen until the reader does."""
+    import ipywidgets
+
+    question = ipywidgets.HTML(f"<b>Predict.</b> {inline(asked.question)}")
+    options = ipywidgets.RadioButtons(options=asked.choices, value=asked.answer, layout={"width": "max-content"})
+    note = ipywidgets.HTML(_thanks(asked.answer))
+
+    def keep(change: Any) -> None:
+        record(SECTION, asked.key, change["new"])
+        note.value = _thanks(change["new"])
+
+    options.observe(keep, names="value")
+    return ipywidgets.VBox([question, options, note])
+
+
+def _thanks(answer: str | None) -> str:
+    return "<i>Choose, then run on.</i>" if answer is None else f"<i>Kept: {escape(answer)}. Now run on.</i>"

@@ -1,0 +1,79 @@
+"""Predictions: fixed output when nobody is there, comparison when a reader answered."""
+
+import pytest
+
+from frcnn_lite import learn
+from frcnn_lite.learn.state import recall
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What the calls display."""
+    import IPython.display
+
+    outputs = []
+    monkeypatch.setattr(IPython.display, "display", outputs.append)
+    return outputs
+
+
+@pytest.fixture
+def live(monkeypatch, tmp_path):
+    monkeypatch.setenv("FRCNN_LITE_LEARN", "on")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("frcnn_lite.learn.state.state_file", lambda: tmp_path / "learn.json")
+
+
+def test_nobody_there_shows_the_question_and_the_outcome(shown, monkeypatch):
+    monkeypatch.setenv("FRCNN_LITE_LEARN", "off")
+    learn.predict("99.rows", "How many of `10` rows?", [10, 5])
+    learn.reveal("99.rows", 5)
+    assert [card.text for card in shown] == ["Predict: How many of `10` rows?\n  ( ) 10\n  ( ) 5", "Outcome: 5"]
+    assert "<code>10</code>" in shown[0].html
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [("5", "You predicted 5, and so it is."), ("10", "You predicted 10; the run gave 5. Where do the two part?")],
+)
+def test_a_recorded_answer_is_compared(shown, live, chosen, words):
+    learn.predict("99.rows", "How many rows?", [10, 5])
+    radio = shown[0].children[1]
+    assert radio.value is None
+    radio.value = chosen
+    assert recall("predictions", "99.rows") == chosen
+    assert chosen in shown[0].children[2].value
+    learn.reveal("99.rows", 5)
+    assert shown[1].text == f"Outcome: {words}"
+
+
+def test_an_answer_is_remembered_until_its_choice_disappears(shown, live):
+    learn.predict("99.rows", "How many rows?", [10, 5])
+    shown[0].children[1].value = "10"
+    learn.predict("99.rows", "How many rows?", [10, 5])
+    assert shown[1].children[1].value == "10"
+    learn.predict("99.rows", "How many rows?", [5, 3])
+    assert shown[2].children[1].value is None
+
+
+def test_run_all_without_an_answer_goes_on(shown, live):
+    learn.predict("99.rows", "How many rows?", [10, 5])
+    learn.reveal("99.rows", 5)
+    assert shown[1].text == "Outcome: 5"
+
+
+def test_an_outcome_outside_the_choices_fails(shown, monkeypatch):
+    monkeypatch.setenv("FRCNN_LITE_LEARN", "off")
+    learn.predict("99.rows", "How many rows?", [10, 5])
+    with pytest.raises(ValueError, match="the run gave '7', which is none of the choices"):
+        learn.reveal("99.rows", 7)
+
+
+def test_reveal_before_predict_says_what_to_run():
+    with pytest.raises(KeyError, match="was not asked yet"):
+        learn.reveal("99.never", 1)
+
+
+@pytest.mark.parametrize("choices", [[], [1], [1, "1"]])
+def test_a_question_needs_two_different_choices(choices):
+    with pytest.raises(ValueError, match="two or more different"):
+        learn.predict("99.rows", "How many?", choices)
