@@ -16,6 +16,8 @@ def install(patches: Patches) -> None:
     """Replace `torch._C._scatter`, `_gather`, `_broadcast`, `_broadcast_coalesced` and their `_out` forms."""
     functions = (scatter, scatter_out, gather, gather_out, broadcast, broadcast_out, broadcast_coalesced)
     patches.functions(torch._C, "_", *functions)
+    # torch.nn.parallel keeps one copy stream per device in a list as long as the first machine it saw.
+    patches.set(torch.nn.parallel._functions, "_streams", None)
 
 
 def scatter(
