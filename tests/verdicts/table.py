@@ -1,0 +1,61 @@
+"""Write docs/verdicts.md from the verdict tests: `python tests/verdicts/table.py`."""
+
+import importlib
+import sys
+from itertools import groupby
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "verdicts.md"
+POSTS = {
+    "003": (
+        "DataParallel: the dimension of the output is different from the input",
+        "blog post, 15 December 2021, torch 1.5.0+cu101",
+    ),
+}
+HEADER = """\
+# The posts, judged line by line
+
+Every row is a claim of a post the series is built on, and every ruling is held by a test that runs it. The page is
+written by `python tests/verdicts/table.py`; a test fails when the page and the proofs disagree.
+
+Rulings: **right**, still so today; **right then**, changed since; **incomplete**, true in the case shown and not in
+general; **wrong**; **typo**.
+"""
+
+
+def page() -> str:
+    """The whole of docs/verdicts.md, from the marks on the tests beside this file."""
+    if str(HERE) not in sys.path:
+        sys.path.insert(0, str(HERE))
+    for module in sorted(HERE.glob("test_post_*.py")):
+        importlib.import_module(module.stem)
+    from verdict import VERDICTS
+
+    sections = [HEADER]
+    for post, rows in groupby(VERDICTS, key=lambda row: row.post):
+        title, source = POSTS[post]
+        sections.append(f"## Post {post}: {title}\n\nSource: {source}.\n")
+        lines = ["| where | the post says | ruling | why | shown in | proof |", "|---|---|---|---|---|---|"]
+        for row in rows:
+            link = f"[{row.notebook}](../notebooks/{row.notebook}.ipynb)"
+            lines.append(f"| {row.place} | {row.claim} | **{row.ruling}** | {row.because} | {link} | `{row.proof}` |")
+        sections.append("\n".join(lines) + "\n")
+    return "\n".join(sections)
+
+
+def main() -> int:
+    """Run the proofs; write the page when all of them hold."""
+    import pytest
+
+    failed = pytest.main(["-q", "-p", "no:cacheprovider", *map(str, sorted(HERE.glob("test_post_*.py")))])
+    if failed:
+        print("docs/verdicts.md is left as it is: a proof failed")
+        return int(failed)
+    PAGE.write_text(page(), encoding="utf-8")
+    print("wrote docs/verdicts.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Mark a test as the proof of a verdict on one line of a post.
+
+`docs/verdicts.md` is the table of these marks. It is written by `python tests/verdicts/table.py`, which runs the proofs
+first and refuses to write while one of them fails.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+RULINGS = ("right", "right then", "wrong", "incomplete", "typo")
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One row: `claim` paraphrases what `post` says at `place`; `because` is what the test named `proof` shows."""
+
+    post: str
+    place: str
+    claim: str
+    ruling: str
+    because: str
+    notebook: str
+    proof: str
+
+
+VERDICTS: list[Verdict] = []
+
+
+def verdict(post: str, place: str, *, claim: str, ruling: str, because: str, notebook: str) -> Callable[[Test], Test]:
+    """Record the decorated test as the proof of a ruling (one of `RULINGS`) on a claim; tests keep their order."""
+    if ruling not in RULINGS:
+        raise ValueError(f"ruling: expected one of {RULINGS}, got {ruling!r}")
+
+    def record(test: Test) -> Test:
+        VERDICTS.append(Verdict(post, place, claim, ruling, because, notebook, test.__name__))
+        return test
+
+    return record
