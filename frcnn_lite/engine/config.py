@@ -50,8 +50,11 @@ class TrainConfig:
                     raise TypeError(f"{entry.name} must be an int, got {value!r}")
                 if value < least.get(entry.name, 0):
                     raise ValueError(f"{entry.name} must be at least {least.get(entry.name, 0)}, got {value}")
-            elif entry.type is float and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
+            elif entry.type is float:
+                if not isinstance(value, int | float) or isinstance(value, bool):
+                    raise TypeError(f"{entry.name} must be a number, got {value!r}")
+                if not (math.isfinite(value) and value >= 0):
+                    raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
         if self.schedule not in get_args(Schedule):
             raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {self.schedule!r}")
         if self.gpus > self.batch_size:

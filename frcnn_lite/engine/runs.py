@@ -28,12 +28,20 @@ class RunDirectory:
         return self.path / "checkpoint.pt"
 
     @classmethod
-    def create(cls, path: str | Path, config: TrainConfig) -> "RunDirectory":
-        """Start a run at `path`. Raises FileExistsError when a run is there already: nothing is ever overwritten."""
+    def require_free(cls, path: str | Path) -> "RunDirectory":
+        """The directory, without a run in it. Raises FileExistsError otherwise: nothing is ever overwritten."""
         run = cls(Path(path))
+        if run.path.exists() and not run.path.is_dir():
+            raise FileExistsError(f"{run.path} is a file; a run needs a directory")
         for file in (run.config_file, run.log_file, run.checkpoint_file):
             if file.exists():
                 raise FileExistsError(f"{run.path} holds a run already ({file.name}); resume it or choose another name")
+        return run
+
+    @classmethod
+    def create(cls, path: str | Path, config: TrainConfig) -> "RunDirectory":
+        """Start a run at `path`, which is made if need be. Raises FileExistsError as `require_free` does."""
+        run = cls.require_free(path)
         run.path.mkdir(parents=True, exist_ok=True)
         _write(run.config_file, config.to_json())
         run.log_file.touch()

@@ -1,0 +1,249 @@
+"""The command line: `python -m frcnn_lite COMMAND`.
+
+Nothing heavy is imported before a command is known to need it, so that `--help` is quick and `doctor` runs where torch
+does not. Results go to standard output, everything said about them to standard error.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frcnn_lite.engine import TrainConfig, TrainResult
+
+MAX_VIRTUAL_GPUS = 16
+BAD_INPUT, INTERRUPTED = 2, 130  # exit codes: argparse's own, and 128 + SIGINT as shells have it
+# These read their own arguments; the modules are named after the commands.
+TOOLS = {
+    "doctor": "check this machine: Python, torch, devices, ports, and say how to fix what is wrong",
+    "copy": "write one helper and what it needs into a file of your own",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 (part of it failed), 2 (bad input) or 130 (interrupted)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and arguments[0] in TOOLS:
+        return importlib.import_module(f"frcnn_lite.tools.{arguments[0]}").main(arguments[1:]) or 0
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run_command(options)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+    except (ValueError, OSError, FloatingPointError) as error:
+        if options.traceback:
+            raise
+        _say(f"error: {error}")
+        return BAD_INPUT
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train, or resume, and say how good the detector is."""
+    from frcnn_lite import engine
+
+    if options.resume:
+        config = _stored_config(options)
+        _provide_gpus(config.gpus)
+    else:
+        config = _new_config(options)
+        _provide_gpus(config.gpus)
+        config = _with_length(config, options)
+    result = engine.train(config, options.out, resume=options.resume)
+    _report(result, config)
+    return INTERRUPTED if result.interrupted else 0
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Print one JSON object with AP, AP50, AP75 and AP50 per class of a run on its test pictures."""
+    from frcnn_lite import engine
+
+    run = engine.load_run(options.run)
+    config = run.config
+    images = config.test_images if options.images is None else options.images
+    dataset = engine.open_dataset(config.data, "test", images, config.seed, config.image_size)
+    result = engine.evaluate(run.model, dataset, batch_size=config.batch_size)
+    print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": run.step}))
+    return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Write a picture with boxes for every image; an image that cannot be read is named, and the others still done."""
+    from frcnn_lite import engine
+    from frcnn_lite.data import DigitScenes
+
+    model = engine.load_run(options.run).model
+    failed = 0
+    for path in options.images:
+        try:
+            picture, prediction = engine.predict_file(
+                model, path, options.out, DigitScenes.class_names, min_score=options.min_score
+            )
+        except (FileNotFoundError, ValueError) as error:
+            _say(f"error: {error}")
+            failed += 1
+        else:
+            _say(f"{path}: {len(prediction.labels)} found, drawn in {picture}")
+    return 1 if failed else 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the detector of a run, without optimizer and log, to one small file."""
+    from frcnn_lite import engine
+
+    engine.save_weights(engine.load_run(options.run).model, options.out, half=not options.full)
+    _say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+def sheet(options: argparse.Namespace) -> int:
+    """Draw a sheet of scenes with their boxes."""
+    from frcnn_lite.data import DigitScenes
+    from frcnn_lite.engine.predict import draw_sheet
+
+    if options.out.exists():
+        raise FileExistsError(f"{options.out} exists already; choose another name")
+    scenes = DigitScenes(options.split, options.rows * options.columns, options.seed)
+    draw_sheet([scenes[index] for index in range(len(scenes))], options.columns, DigitScenes.class_names).save(
+        options.out
+    )
+    return 0
+
+
+def _stored_config(options: argparse.Namespace) -> "TrainConfig":
+    from dataclasses import replace
+
+    from frcnn_lite import engine
+
+    given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs")}}
+    fixed = [name for name, value in given.items() if value is not None and name not in ("gpus", "workers")]
+    if fixed:
+        raise ValueError(f"--resume goes on as the run was begun; leave out --{fixed[0].replace('_', '-')}")
+    stored = engine.RunDirectory.open(options.out).read_config()
+    return replace(stored, **{name: given[name] for name in ("gpus", "workers") if given[name] is not None})
+
+
+def _new_config(options: argparse.Namespace) -> "TrainConfig":
+    from frcnn_lite import engine
+
+    config = engine.TrainConfig(**{name: value for name, value in _given(options).items() if value is not None})
+    # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
+    engine.open_dataset(config.data, "train", config.train_images, config.seed, config.image_size)
+    engine.RunDirectory.require_free(options.out)
+    return config
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("data", "gpus", "steps", "batch_size", "lr", "seed", "workers", "train_images", "test_images")
+    return {name: getattr(options, name) for name in names}
+
+
+def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":
+    """Minutes and epochs become steps here, once: what is stored is a number of steps, so a resume is exact."""
+    import math
+    from dataclasses import replace
+
+    from frcnn_lite import engine
+
+    steps = config.steps
+    if options.minutes is not None:
+        steps = engine.steps_in(options.minutes, config)
+    if options.epochs is not None:
+        if not 0 < options.epochs < math.inf:
+            raise ValueError(f"--epochs must be a positive number, got {options.epochs}")
+        steps = math.ceil(options.epochs * config.train_images / config.batch_size)
+    _say(f"{steps} steps of {config.batch_size} images on {_devices(config.gpus)}, into {options.out}")
+    return replace(config, steps=steps)
+
+
+def _provide_gpus(gpus: int) -> None:
+    """Virtual GPUs where there are not enough real ones, and one line that says so."""
+    import torch
+
+    forced = os.environ.get("FRCNN_LITE_DEVICES") == "virtual"
+    real = torch.cuda.device_count()
+    if gpus == 0 or (gpus <= real and not forced):
+        return
+    if gpus > MAX_VIRTUAL_GPUS:
+        raise ValueError(f"--gpus must be at most {max(real, MAX_VIRTUAL_GPUS)} here, got {gpus}")
+    from frcnn_lite import vgpu
+
+    vgpu.enable(gpus)
+    _say(f"{gpus} virtual GPUs ({real} real here): values as on GPUs, computed on the CPU; times mean nothing")
+
+
+def _devices(gpus: int) -> str:
+    return "the CPU" if gpus == 0 else f"{gpus} GPU{'s' if gpus > 1 else ''}"
+
+
+def _report(result: "TrainResult", config: "TrainConfig") -> None:
+    if result.evaluation is not None:
+        found = result.evaluation
+        _say(f"{config.steps} steps; AP50 {found.AP50:.3f}, AP {found.AP:.3f} on {found.images} unseen pictures")
+    if result.interrupted:
+        _say(f"go on with: python -m frcnn_lite train --resume --out {result.run_dir}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m frcnn_lite", description="A small Faster R-CNN on many GPUs.")
+    parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, purpose in TOOLS.items():
+        commands.add_parser(name, help=purpose)
+    _add_train(commands.add_parser("train", help="train a detector into a run directory"))
+
+    command = commands.add_parser("evaluate", help="print the average precision of a run as JSON")
+    command.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    command.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
+    command.set_defaults(run_command=evaluate)
+
+    command = commands.add_parser("predict", help="draw what a run's detector finds in images")
+    command.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    command.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the pictures go")
+    command.add_argument("--min-score", type=float, default=0.5, help="least score to draw (default: %(default)s)")
+    command.set_defaults(run_command=predict)
+
+    command = commands.add_parser("export", help="write a run's detector to one small file")
+    command.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt")
+    command.add_argument("--full", action="store_true", help="float32 weights instead of float16")
+    command.set_defaults(run_command=export)
+
+    kinds = commands.add_parser("data", help="look at data").add_subparsers(metavar="WHAT", required=True)
+    command = kinds.add_parser("sheet", help="draw a sheet of digit scenes with their boxes")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="picture to write")
+    command.add_argument("--split", choices=("train", "test"), default="train")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--rows", type=int, default=4)
+    command.add_argument("--columns", type=int, default=6)
+    command.set_defaults(run_command=sheet)
+    return parser
+
+
+def _add_train(command: argparse.ArgumentParser) -> None:
+    # Defaults are the configuration's own; None here means "not given", which --resume has to know.
+    command.add_argument("--data", help="digits (nothing to download)")
+    command.add_argument("--gpus", type=int, help="0: the CPU; N: that many GPUs, virtual ones if need be")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
+    length = command.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, help="turned into steps by timing a few, once")
+    length.add_argument("--steps", type=int)
+    length.add_argument("--epochs", type=float)
+    command.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    command.add_argument("--batch-size", type=int, help="images a step, over all devices")
+    command.add_argument("--lr", type=float, help="peak learning rate")
+    command.add_argument("--seed", type=int)
+    command.add_argument("--workers", type=int, help="processes that load data (default: none)")
+    command.add_argument("--train-images", type=int, help="pictures in an epoch")
+    command.add_argument("--test-images", type=int, help="pictures of the evaluation at the end, 0 for none")
+    command.set_defaults(run_command=train)

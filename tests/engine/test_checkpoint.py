@@ -1,0 +1,69 @@
+import os
+
+import pytest
+import torch
+
+from frcnn_lite.engine import CheckpointError
+from frcnn_lite.engine.checkpoint import load_checkpoint, save_checkpoint
+
+
+def test_state_comes_back(tmp_path):
+    file = tmp_path / "c.pt"
+    state = {"step": 3, "nested": {"w": torch.arange(3.0), "list": [1, torch.ones(2)]}}
+    save_checkpoint(file, state)
+    loaded = load_checkpoint(file)
+    assert loaded["step"] == 3 and torch.equal(loaded["nested"]["w"], torch.arange(3.0))
+    assert torch.equal(loaded["nested"]["list"][1], torch.ones(2))
+    assert os.listdir(tmp_path) == ["c.pt"]
+
+
+def test_a_crash_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "c.pt"
+    save_checkpoint(file, {"step": 1})
+
+    def half_written(state, handle):
+        handle.write(b"PK half a file")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(torch, "save", half_written)
+    with pytest.raises(OSError, match="disk full"):
+        save_checkpoint(file, {"step": 2})
+    assert load_checkpoint(file)["step"] == 1
+
+
+class Payload:
+    def __reduce__(self):
+        return (os.mkdir, ("executed",))
+
+
+def test_code_in_a_checkpoint_is_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"format": 1, "payload": Payload()}, "c.pt")
+    with pytest.raises(CheckpointError, match=r"c\.pt cannot be read"):
+        load_checkpoint(tmp_path / "c.pt")
+    assert not os.path.exists("executed")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 cut short"])
+def test_a_damaged_file_is_named_and_left_alone(tmp_path, content):
+    file = tmp_path / "c.pt"
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"c\.pt cannot be read"):
+        load_checkpoint(file)
+    assert file.read_bytes() == content
+
+
+def test_a_cut_file_is_named(tmp_path):
+    file = tmp_path / "c.pt"
+    save_checkpoint(file, {"w": torch.zeros(1000)})
+    file.write_bytes(file.read_bytes()[:2000])
+    with pytest.raises(CheckpointError, match=r"c\.pt cannot be read"):
+        load_checkpoint(file)
+
+
+def test_missing_and_foreign_files(tmp_path):
+    with pytest.raises(CheckpointError, match="no checkpoint at"):
+        load_checkpoint(tmp_path / "c.pt")
+    torch.save({"weights": 1}, tmp_path / "c.pt")
+    with pytest.raises(CheckpointError, match="not a checkpoint of frcnn_lite"):
+        load_checkpoint(tmp_path / "c.pt")

@@ -1,0 +1,84 @@
+import pytest
+import torch
+from torch import nn
+
+from frcnn_lite.data import DigitScenes
+from frcnn_lite.detection import Detections
+from frcnn_lite.engine import evaluate
+from frcnn_lite.engine.evaluate import average_precision
+
+
+class Oracle(nn.Module):
+    """Finds what `answer(scene)` says: a detector whose precision is known."""
+
+    def __init__(self, dataset, answer):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.found = [answer(dataset[i]) for i in range(len(dataset))]
+        self.row = 0
+
+    def forward(self, images):
+        rows = self.found[self.row : self.row + len(images)]
+        self.row += len(images)
+        boxes, scores, labels = (torch.zeros(len(rows), 8, *s) for s in ((4,), (), ()))
+        valid = torch.zeros(len(rows), 8, dtype=torch.bool)
+        for k, (b, s, c) in enumerate(rows):
+            boxes[k, : len(b)], scores[k, : len(b)], labels[k, : len(b)] = b, s, c.float()
+            valid[k, : len(b)] = True
+        return Detections(boxes, scores, labels.long(), valid)
+
+
+@pytest.fixture
+def scenes():
+    return DigitScenes("test", 12)
+
+
+def test_the_truth_has_precision_one(scenes, capsys):
+    model = Oracle(scenes, lambda s: (s.boxes, torch.ones(len(s.labels)), s.labels))
+    result = evaluate(model, scenes, batch_size=5)
+    assert pytest.approx((1.0, 1.0, 1.0)) == (result.AP, result.AP50, result.AP75)
+    assert list(result.AP50_per_class.values()) == pytest.approx([1.0] * len(result.AP50_per_class))
+    assert result.images == 12 and result.objects == sum(len(scenes[i].labels) for i in range(12))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_loose_boxes_pass_at_50_and_fail_at_75(scenes):
+    def looser(scene):
+        side = scene.boxes[:, 2:] - scene.boxes[:, :2]
+        grown = torch.cat([scene.boxes[:, :2], scene.boxes[:, 2:] + side * 0.25], dim=1)  # IoU 1 / 1.25 ** 2 = 0.64
+        return grown, torch.ones(len(scene.labels)), scene.labels
+
+    result = evaluate(Oracle(scenes, looser), scenes)
+    assert pytest.approx(1.0) == result.AP50 and result.AP75 == 0.0
+    assert pytest.approx(0.3) == result.AP  # right at 0.50, 0.55 and 0.60 of ten thresholds
+
+
+def test_wrong_labels_and_nothing_found(scenes):
+    wrong = Oracle(scenes, lambda s: (s.boxes, torch.ones(len(s.labels)), (s.labels + 1) % 10))
+    assert evaluate(wrong, scenes).AP50 < 0.35
+    nothing = Oracle(scenes, lambda s: (s.boxes[:0], torch.ones(0), s.labels[:0]))
+    assert evaluate(nothing, scenes).AP50 == 0.0
+
+
+def test_one_of_two_found_is_half():
+    truth = [{"image_id": 0, "category_id": 0, "bbox": [x, 0, 10, 10], "area": 100} for x in (0, 50)]
+    found = [{"image_id": 0, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100, "score": 0.9}]
+    result = average_precision(truth, found, [0], ("a", "b"))
+    assert pytest.approx(51 / 101) == result.AP50  # 101 recall points, precise up to recall 0.5
+    assert result.AP50_per_class == {"a": pytest.approx(51 / 101)}  # "b" has no object, so no precision
+
+
+def test_an_empty_picture_only_costs_when_something_is_found_in_it():
+    truth = [{"image_id": 0, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100}]
+    right = {"image_id": 0, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100, "score": 0.5}
+    ghost = {"image_id": 1, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100, "score": 0.9}
+    assert pytest.approx(1.0) == average_precision(truth, [right], [0, 1], ("a",)).AP50
+    assert pytest.approx(0.5) == average_precision(truth, [right, ghost], [0, 1], ("a",)).AP50
+
+
+def test_training_mode_is_restored_and_no_pictures_are_refused(scenes):
+    model = Oracle(scenes, lambda s: (s.boxes, torch.ones(len(s.labels)), s.labels)).train()
+    evaluate(model, scenes)
+    assert model.training
+    with pytest.raises(ValueError, match="at least one picture"):
+        evaluate(model, DigitScenes("test", 0))

@@ -1,0 +1,187 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from PIL import Image
+
+from frcnn_lite import cli, vgpu
+from frcnn_lite.data import DigitScenes
+from frcnn_lite.engine import RunDirectory, load_run, load_weights
+
+QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
+
+
+@pytest.fixture(autouse=True)
+def leave_no_virtual_gpus(monkeypatch):
+    monkeypatch.delenv("FRCNN_LITE_DEVICES", raising=False)
+    yield
+    if vgpu.is_enabled():
+        vgpu.disable()
+
+
+def run(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("cli") / "first"
+    assert run("train", *QUICK, "--steps", 2, "--out", out) == 0
+    return out
+
+
+def fails(capsys, words, *arguments, code=2):
+    """The command ends with `code`, says one line with `words` on stderr, and prints nothing else."""
+    assert run(*arguments) == code
+    said = capsys.readouterr()
+    assert said.out == "" and len(said.err.splitlines()) == 1
+    assert said.err.startswith("error: ") and words in said.err
+
+
+def test_help_imports_no_torch():
+    program = "import sys; from frcnn_lite import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass\n"
+    program += "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert shown.returncode == 0
+    for command in ("doctor", "train", "evaluate", "predict", "export", "data", "copy"):
+        assert command in shown.stdout
+
+
+def test_train_says_where_and_how_good(tmp_path, capsys):
+    assert run("train", *QUICK, "--steps", 2, "--seed", 7, "--lr", 0.001, "--out", tmp_path / "r") == 0
+    said = capsys.readouterr()
+    assert said.out == "" and "2 steps of 2 images on the CPU" in said.err and "AP50" in said.err
+    config = RunDirectory.open(tmp_path / "r").read_config()
+    assert (config.steps, config.batch_size, config.seed, config.lr, config.gpus) == (2, 2, 7, 0.001, 0)
+
+
+def test_virtual_gpus_stand_in_and_give_the_same_curve(trained, tmp_path, capsys):
+    assert run("train", *QUICK, "--steps", 2, "--gpus", 2, "--out", tmp_path / "r") == 0
+    if torch.cuda.device_count() < 2 or vgpu.is_enabled():
+        assert "2 virtual GPUs" in capsys.readouterr().err
+    losses = [record["loss"] for record in load_run(tmp_path / "r").history]
+    assert losses == pytest.approx([record["loss"] for record in load_run(trained).history], rel=1e-5)
+
+
+def test_epochs_and_minutes_become_steps(tmp_path, monkeypatch):
+    assert run("train", *QUICK, "--epochs", 0.6, "--out", tmp_path / "epochs") == 0
+    assert RunDirectory.open(tmp_path / "epochs").read_config().steps == 3  # 0.6 of 8 images, 2 a step, rounded up
+    assert run("train", *QUICK, "--minutes", 0.0001, "--out", tmp_path / "minutes") == 0
+    assert RunDirectory.open(tmp_path / "minutes").read_config().steps == 1
+
+
+def test_evaluate_prints_one_json_object(trained, capsys):
+    assert run("evaluate", "--run", trained) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["images"] == 4 and 0 <= found["AP50"] <= 1 and found["step"] == 2 and said.err == ""
+    assert run("evaluate", "--run", trained, "--images", 3) == 0
+    assert json.loads(capsys.readouterr().out)["images"] == 3
+
+
+def test_predict_does_what_it_can(trained, tmp_path, capsys):
+    good, bad = tmp_path / "good.png", tmp_path / "bad.png"
+    Image.fromarray(DigitScenes("test", 1)[0].image.permute(1, 2, 0).numpy()).save(good)
+    bad.write_text("no picture")
+    out = tmp_path / "out"
+    assert run("predict", "--run", trained, good, bad, tmp_path / "gone.png", "--out", out) == 1
+    said = capsys.readouterr()
+    assert os.listdir(out) == ["good.png"] and Image.open(out / "good.png").size == (128, 128)
+    assert f"error: {bad} cannot be read as an image" in said.err and "no image at" in said.err
+    assert run("predict", "--run", trained, good, "--out", out) == 0
+    assert sorted(os.listdir(out)) == ["good-2.png", "good.png"]
+
+
+def test_export_writes_weights_once(trained, tmp_path, capsys):
+    file = tmp_path / "w.pt"
+    assert run("export", "--run", trained, "--out", file) == 0
+    assert not load_weights(file).training
+    capsys.readouterr()
+    fails(capsys, "exists already", "export", "--run", trained, "--out", file)
+
+
+def test_a_sheet_of_scenes(tmp_path, capsys):
+    assert run("data", "sheet", "--rows", 1, "--columns", 2, "--out", tmp_path / "s.png") == 0
+    assert Image.open(tmp_path / "s.png").size == (260, 128)
+    fails(capsys, "exists already", "data", "sheet", "--out", tmp_path / "s.png")
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("gpus must be at least 0, got -1", ("--gpus", "-1")),
+        ("gpus must be at most batch_size, got gpus=99", ("--gpus", "99")),
+        ("--gpus must be at most 16 here, got 99", ("--gpus", "99", "--batch-size", "128")),
+        ("data must be 'digits', got 'mnist'", ("--data", "mnist")),
+        ("no such file or directory: 'nowhere'", ("--data", "voc:nowhere")),
+        ("minutes must be a positive number, got -5.0", ("--minutes", "-5")),
+        ("--epochs must be a positive number, got 0.0", ("--epochs", "0")),
+        ("batch_size must be at least 1, got 0", ("--batch-size", "0")),
+        ("steps must be at least 0, got -3", ("--steps", "-3")),
+        ("no run at", ("--resume",)),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(words, arguments, tmp_path, capsys):
+    fails(capsys, words, "train", "--out", tmp_path / "r", *arguments)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_run_is_never_overwritten(trained, tmp_path, capsys):
+    before = {name: (trained / name).read_bytes() for name in os.listdir(trained)}
+    capsys.readouterr()
+    fails(capsys, "holds a run already", "train", *QUICK, "--steps", 5, "--out", trained)
+    fails(capsys, "leave out --lr", "train", "--resume", "--lr", "0.5", "--out", trained)
+    fails(capsys, "leave out --minutes", "train", "--resume", "--minutes", "3", "--out", trained)
+    assert before == {name: (trained / name).read_bytes() for name in os.listdir(trained)}
+
+
+def test_missing_and_damaged_runs(trained, tmp_path, capsys):
+    fails(capsys, "no run at", "evaluate", "--run", tmp_path / "none")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name in os.listdir(trained):
+        (broken / name).write_bytes((trained / name).read_bytes())
+    (broken / "checkpoint.pt").write_bytes(b"damaged")
+    fails(capsys, "checkpoint.pt cannot be read", "evaluate", "--run", broken)
+    fails(capsys, "checkpoint.pt cannot be read", "train", "--resume", "--out", broken)
+    fails(capsys, "checkpoint.pt cannot be read", "predict", "--run", broken, "x.png", "--out", tmp_path / "out")
+
+
+def test_the_traceback_is_shown_on_request(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        run("--traceback", "evaluate", "--run", tmp_path / "none")
+
+
+def lines_in(log):
+    return len(log.read_bytes().splitlines()) if log.exists() else 0
+
+
+def interrupt_beyond(steps, command, log):
+    """Run `command` until it has logged more than `steps` steps, press Ctrl-C, return exit code and what it said."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while process.poll() is None and lines_in(log) <= steps and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    return process.returncode, said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal cannot be sent to one process there")
+def test_ctrl_c_saves_and_resume_goes_on(tmp_path):
+    out = tmp_path / "r"
+    command = [sys.executable, "-m", "frcnn_lite", "train", "--out", str(out)]
+    code, said = interrupt_beyond(1, [*command, *QUICK, "--steps", "100000"], out / "log.jsonl")
+    assert code == 130 and "Traceback" not in said
+    assert "checkpoint.pt" in said and "--resume --out" in said
+    stopped = load_run(out)
+    assert stopped.step == len(stopped.history) >= 2
+
+    code, said = interrupt_beyond(stopped.step, [*command, "--resume"], out / "log.jsonl")
+    resumed = load_run(out)
+    assert code == 130 and resumed.step > stopped.step and resumed.history[: stopped.step] == stopped.history
