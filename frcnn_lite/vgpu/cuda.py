@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from frcnn_lite.vgpu import devices, memory, rng, streams
+from frcnn_lite.vgpu import devices, memory, streams
 from frcnn_lite.vgpu.patches import Patches
 
 
@@ -42,7 +42,6 @@ def install(patches: Patches) -> None:
     patches.set(cuda, "_exchange_device", devices.exchange)
     patches.set(cuda, "_maybe_exchange_device", devices.exchange)
     patches.set(cuda, "_get_device_properties", lambda ordinal: DeviceProperties())
-    patches.set(cuda, "default_generators", tuple(rng.generator(k) for k in range(devices.total())))
     for name, kind in (("Stream", streams.Stream), ("Event", streams.Event)):
         for module in (cuda, cuda.streams, torch):
             patches.set(module, name, kind)

@@ -15,32 +15,12 @@ _Tensor = torch.Tensor
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
 
 # Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
-_MIXED = frozenset(
-    [
-        "copy_",
-        "copy",
-        "_to_copy",
-        "index",
-        "index_put",
-        "index_put_",
-        "_index_put_impl_",
-        "_unsafe_index",
-        "_unsafe_index_put",
-        "slice_scatter",
-        "select_scatter",
-        "diagonal_scatter",
-        "as_strided_scatter",
-        "_pack_padded_sequence",
-        "set_data",
-        "resize_as_",
-        "ctc_loss",
-        "_ctc_loss",
-        "tensor_split",
-        "set_",
-    ]
-)
-_INDEXING = frozenset(["index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"])
-_RESHAPES = frozenset(["resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"])
+_INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
+_COPIES = frozenset(("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_"))
+_COPIES |= {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
+_READS_ON_HOST = frozenset(("_pack_padded_sequence", "tensor_split", "ctc_loss", "_ctc_loss"))
+_MIXED = _INDEXING | _COPIES | _READS_ON_HOST
+_RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"))
 
 
 class _Plan:

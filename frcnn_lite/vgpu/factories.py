@@ -5,20 +5,29 @@ A dispatch key reaches every thread, which a TorchDispatchMode would not: nn.Dat
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
+from torch.utils._device import _device_constructors
 
 from frcnn_lite.vgpu import devices, tensor
+from frcnn_lite.vgpu.patches import Patches
 
 _CPU_KEYS = DispatchKeySet(DispatchKey.CPU)
 
 
-def install() -> torch.library.Library:
-    """Catch the factories; the library returned takes the hooks away with `_destroy()`."""
+def install(patches: Patches) -> torch.library.Library:
+    """Catch the factories; the library returned takes the hooks away with `_destroy()`.
+
+    Constructors from Python data ask C++ for the index of a bare "cuda" before any hook could, so they are wrapped.
+    """
+    _device_constructors()  # caches the original functions, for set_default_device
+    for owner, name in ((torch, "tensor"), (torch, "as_tensor"), (torch, "asarray"), (torch.Tensor, "new_tensor")):
+        patches.set(owner, name, _located(getattr(owner, name)))
     library = torch.library.Library("aten", "IMPL")
     aten = torch.ops.aten
     with warnings.catch_warnings():
@@ -27,6 +36,19 @@ def install() -> torch.library.Library:
         library.impl("empty_strided", _hook(aten.empty_strided.default), "BackendSelect")
         library.impl("_efficientzerotensor", _hook(aten._efficientzerotensor.default, zero=True), "BackendSelect")
     return library
+
+
+def _located(constructor: Callable) -> Callable:
+    @functools.wraps(constructor)
+    def located(*args: Any, **kwargs: Any) -> Any:
+        device = kwargs.get("device")
+        if device is not None:
+            kwargs["device"] = devices.internal(device)
+        elif constructor.__name__ == "new_tensor" and args[0].is_cuda:
+            kwargs["device"] = devices.internal(args[0].device)
+        return constructor(*args, **kwargs)
+
+    return located
 
 
 def _hook(op: torch._ops.OpOverload, zero: bool = False) -> Callable:

@@ -12,23 +12,54 @@ from typing import Any
 
 import torch
 
+from frcnn_lite.vgpu import devices
+from frcnn_lite.vgpu.patches import Patches
+
 DEFAULT_SEED = 67280421310721  # of every default generator of PyTorch that nobody has seeded
 
 _lock = threading.RLock()
-_generators: dict[int, torch.Generator] = {}
+_generators: dict[int, VirtualGenerator] = {}
+_CGenerator = torch.Generator
 
 
-def generator(ordinal: int) -> torch.Generator:
-    """The default generator of one device."""
-    with _lock:
-        if ordinal not in _generators:
-            _generators[ordinal] = torch.Generator().manual_seed(DEFAULT_SEED)
-        return _generators[ordinal]
+class _GeneratorType(type(_CGenerator)):  # type: ignore[misc]
+    """Makes every generator an instance of what stands in `torch.Generator`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _CGenerator)
 
 
-def reset() -> None:
-    """Forget all generators; each starts again from the CPU's seed."""
+class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
+    """`torch.Generator(device)`: a CPU generator that knows the device it was made for."""
+
+    def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
+        made = super().__new__(cls)
+        made._ordinal = devices.ordinal_of(device)
+        return made
+
+    def __init__(self, device: Any = "cpu") -> None:
+        super().__init__()
+
+    @property
+    def device(self) -> torch.device:
+        return devices.CPU if self._ordinal is None else devices.PUBLIC[self._ordinal]
+
+
+def install(patches: Patches) -> None:
+    """Replace `torch.Generator`, and give each device its default generator."""
     _generators.clear()
+    patches.set(torch, "Generator", VirtualGenerator)
+    patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
+
+
+def generator(ordinal: int) -> VirtualGenerator:
+    """The default generator of one device."""
+    if ordinal not in _generators:
+        made = VirtualGenerator()
+        made._ordinal = ordinal
+        made.manual_seed(DEFAULT_SEED)
+        _generators[ordinal] = made
+    return _generators[ordinal]
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import torch
 
-from frcnn_lite.vgpu import accelerator, comm, cuda, devices, factories, methods, processes, rng, serialization
+from frcnn_lite.vgpu import accelerator, backward, comm, cuda, devices, factories, methods, processes, rng, serialization
 from frcnn_lite.vgpu.patches import Patches
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
@@ -57,9 +57,8 @@ def start(gpus: int, ignored: str | None) -> None:
         disable()
     _warn_if_untested()
     devices.configure(gpus, ignored)
-    rng.reset()
-    _library = factories.install()
-    for surface in (cuda, accelerator, comm, methods, serialization, processes):
+    _library = factories.install(_patches)
+    for surface in (cuda, accelerator, comm, rng, backward, methods, serialization, processes):
         surface.install(_patches)
 
 

@@ -82,9 +82,9 @@ class VirtualTensor(torch.Tensor):
             return memo[id(self)]
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                "at the moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
-                "usage, see https://github.com/pytorch/pytorch/pull/103001"
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment.  If you were attempting to deepcopy a module, this may be because of a "
+                "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
             )
         # Copied through its storage, so that two views of one storage stay two views of one storage.
         twin = wrap(copy.deepcopy(self._host, memo), self._ordinal)
