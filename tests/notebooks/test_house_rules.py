@@ -1,0 +1,30 @@
+"""Every notebook keeps every rule of docs/adding-a-notebook.md."""
+
+from pathlib import Path
+
+import pytest
+from nbval.plugin import get_sanitize_patterns
+from rules import RULES, Notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_keeps_the_rule(path, rule):
+    faults = rule(Notebook.read(path))
+    assert not faults, "\n".join(["", *faults])
+
+
+def test_numbers_are_used_once():
+    numbers = [path.name[:2] for path in NOTEBOOKS]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_nbval_reads_every_sanitising_rule():
+    """It drops a rule without a word when the space after "replace:" is missing."""
+    text = (Path(__file__).parent / "nbval_sanitize.cfg").read_text(encoding="utf-8")
+    written = [line for line in text.splitlines() if line.startswith("regex:")]
+    read = get_sanitize_patterns(text)
+    assert len(read) == len(written) == len({regex for regex, _ in read}) > 0
