@@ -99,7 +99,7 @@ def test_equals_torchvision_bit_for_bit(kernel: str, dtype: torch.dtype, tied: b
     torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("height", "bins"), [(57, 7), (57, 14), (62, 14)])
+@pytest.mark.parametrize(("height", "bins"), [(57, 7), (57, 14)])
 def test_bin_edges_are_float32_products(kernel: str, height: int, bins: int) -> None:
     """For these sizes an end computed in float32 lies one row beyond the exact one, as in Caffe and torchvision."""
     features = torch.arange(70.0).view(1, 1, 70, 1)
