@@ -3,8 +3,9 @@
 from frcnn_lite.viz.curves import curves
 from frcnn_lite.viz.detections import detections
 from frcnn_lite.viz.digits import cast
+from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
-from frcnn_lite.viz.scatter_flow import Flow, scatter_flow
+from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
 from frcnn_lite.viz.svg import Canvas, Figure

@@ -3,11 +3,11 @@
 Rows that were cut off and copied, but that no replica was ever called with, are hatched.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from frcnn_lite.viz.digits import cast, draw_digit
+from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.palette import LOST_COLOUR, blend, gpu_colour, ink_on
 from frcnn_lite.viz.svg import FAINT, INK, RULE, Canvas, Figure
 
@@ -16,50 +16,6 @@ NOTES = 172  # right of the columns: what else a replica got
 COLUMN, TILE = 46, 36  # at most; more than 14 rows make both smaller
 WIDTH_OF_COLUMNS = 640
 HEAD, GAP = 46, 22
-
-Chunks = Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True)
-class Flow:
-    """What scatter did and what the replicas got, as plain row numbers.
-
-    chunks: for every argument, in order, its rows as they were cut for cuda:0, cuda:1, ...;
-    received: for cuda:0, cuda:1, ... the rows of the *first* argument that the replica's forward was called with;
-    gpus: number of devices of the DataParallel.
-    """
-
-    chunks: Mapping[str, Chunks]
-    received: Chunks
-    gpus: int
-
-    def __post_init__(self) -> None:
-        if not self.chunks or not any(self.first):
-            raise ValueError("chunks is empty: name at least one argument that has rows")
-        if max(len(self.received), *map(len, self.chunks.values())) > self.gpus:
-            raise ValueError(f"more chunks than gpus={self.gpus}: {self.chunks} and received {self.received}")
-        for rows, chunk in zip(self.received, self.first, strict=False):
-            if rows and list(rows) != list(chunk):
-                raise ValueError(f"a replica received rows {list(rows)}, its chunk was {list(chunk)}: not one run")
-
-    @property
-    def first(self) -> Chunks:
-        """Chunks of the first argument, whose rows have faces."""
-        return next(iter(self.chunks.values()))
-
-    @property
-    def rows(self) -> int:
-        """Rows that went in."""
-        return sum(map(len, self.first))
-
-    @property
-    def kept(self) -> int:
-        """Rows that came back."""
-        return sum(map(len, self.received))
-
-    def called(self, gpu: int) -> bool:
-        """Whether the replica on this GPU ran."""
-        return gpu < len(self.received) and len(self.received[gpu]) > 0
 
 
 def scatter_flow(flow: Flow, faces: Any = None) -> Figure:

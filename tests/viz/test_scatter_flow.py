@@ -3,9 +3,12 @@
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
+from frcnn_lite import parallel, vgpu
 from frcnn_lite.viz import Flow, cast, scatter_flow
 from frcnn_lite.viz.digits import draw_digit
 from frcnn_lite.viz.svg import Canvas
@@ -13,16 +16,36 @@ from frcnn_lite.viz.svg import Canvas
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def cut(rows, gpus):
-    """Row numbers as torch.chunk cuts them."""
-    size = -(-rows // gpus)
-    return [list(range(start, min(start + size, rows))) for start in range(0, rows, size)]
-
-
 def flow_of(rows, gpus, rows2=None):
-    chunks = {"x1": cut(rows, gpus)} | ({} if rows2 is None else {"x2": cut(rows2, gpus)})
-    calls = min(map(len, chunks.values()))
-    return Flow(chunks, [c if k < calls else [] for k, c in enumerate(chunks["x1"])], gpus)
+    return Flow.from_rule(gpus, x1=rows) if rows2 is None else Flow.from_rule(gpus, x1=rows, x2=rows2)
+
+
+class Pair(nn.Module):
+    def forward(self, x1, x2):
+        return x1, x2
+
+
+@pytest.mark.parametrize(("gpus", "rows2"), [(2, 1), (4, 3), (8, 8), (8, 2), (3, 10)])
+def test_the_rule_and_the_run_agree(gpus, rows2):
+    x1, x2 = torch.arange(10.0).reshape(10, 1), torch.arange(float(rows2)).reshape(rows2, 1)
+    with vgpu.virtual_gpus(gpus):
+        dp = nn.DataParallel(Pair())
+        with parallel.trace_rows(dp) as trace:
+            y1, _ = dp(x1, x2)
+        run = Flow.from_trace(trace, gpus, x1=x1, x2=x2)
+    assert scatter_flow(run).markup == scatter_flow(Flow.from_rule(gpus, x1=10, x2=rows2)).markup
+    assert run.kept == len(y1)
+
+
+def test_a_trace_of_two_steps_is_refused():
+    x = torch.arange(4.0).reshape(4, 1)
+    with vgpu.virtual_gpus(2):
+        dp = nn.DataParallel(Pair())
+        with parallel.trace_rows(dp) as trace:
+            dp(x, x)
+            dp(x, x)
+        with pytest.raises(ValueError, match="two calls on cuda:0"):
+            Flow.from_trace(trace, 2, x1=x)
 
 
 def test_the_post_in_words():

@@ -59,7 +59,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "current device",
-                "you sent everything to the *current* GPU, which is GPU 0 unless someone changed it; `k` was not asked.",
+                "you sent everything to the *current* GPU, GPU 0 unless someone changed it; `k` was not asked.",
                 "as in pytorch/pytorch issue 6933, 2018",
                 answers=(lambda x, k: x.cuda(), lambda x, k: x.to("cuda:0")),
             ),
