@@ -59,9 +59,7 @@ def normal_form(notebook: NotebookNode) -> NotebookNode:
         kept.metadata = NotebookNode({key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)})
         if cell.cell_type == "code":
             kept.execution_count = cell.execution_count
-            # A widget is alive in a browser only; the cell before it stores the same figure as it stands.
-            is_widget = "widget" in cell.metadata.get("tags", [])
-            kept.outputs = [] if is_widget else merge_streams([normal_output(output) for output in cell.outputs])
+            kept.outputs = merge_streams([normal_output(output) for output in cell.outputs])
         cells.append(kept)
     return NotebookNode(nbformat=4, nbformat_minor=5, metadata=nbformat.from_dict(METADATA), cells=cells)
 
@@ -76,7 +74,7 @@ def cell_id(cell: NotebookNode, seen: set[str]) -> str:
 
 
 def normal_output(output: NotebookNode) -> NotebookNode:
-    """One output without random model ids, and an error without the paths in its traceback."""
+    """One output without a widget's random model id, which leaves its words, and without an error's traceback."""
     kept = nbformat.from_dict(output)
     if "data" in kept:
         kept.data.pop(WIDGET_VIEW, None)

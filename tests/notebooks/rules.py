@@ -177,8 +177,6 @@ def widget_twins(notebook: Notebook) -> list[str]:
         before = notebook.node.cells[positions[max(0, positions.index(k) - 1)]]
         if not any("image/svg+xml" in output.get("data", {}) for output in before.outputs):
             faults.append(f"the widget in cell {k} has no static twin: the code cell before it shows no SVG")
-        if k not in notebook.tagged("nbval-ignore-output"):
-            faults.append(f"the widget in cell {k} lacks the tag 'nbval-ignore-output'")
     return faults
 
 

@@ -87,7 +87,7 @@ def good_cells():
             stdout("shape (5, 64) on cuda:0\n"),
         ),
         code("viz.flow(rows)", shown(image_svg=SVG, text_plain="Ten rows")),
-        code("viz.flow_slider()", tags=["widget", "nbval-ignore-output"]),
+        code("viz.flow_slider()", tags=["widget"]),
         *exercise("chunk_sizes"),
         *exercise("rows_lost"),
         *exercise("share"),
@@ -182,8 +182,7 @@ ADDED = [  # rule, a cell added before the end, what the rule says
         code("learn.predict('02.z', 'How?', 'ab')\nlearn.reveal('02.z', 'a')"),
         "without the tag 'predict'",
     ),
-    ("widget_twins", code("f()", tags=["widget", "nbval-ignore-output"]), "has no static twin"),
-    ("widget_twins", code("f()", tags=["widget"]), "lacks the tag 'nbval-ignore-output'"),
+    ("widget_twins", code("f()", tags=["widget"]), "has no static twin"),
     ("stored_form", code("f()", tags=["exercize"]), "unknown tag 'exercize'"),
     ("stored_size", code("f()", stdout("x" * 1_000_000)), "over 1000000"),
 ]
