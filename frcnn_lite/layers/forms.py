@@ -23,14 +23,15 @@ class Form(NamedTuple):
     parameters: list[Tensor]
 
     def step(self, x: Tensor, backward: bool = True) -> None:
-        """One forward, and with `backward` the gradient of the sum of the output."""
+        """One forward, and with `backward` the gradients of half the output's squared norm, replacing old ones."""
         if not backward:
             with torch.no_grad():
                 self.call(x)
             return
-        for parameter in self.parameters:
-            parameter.grad = None
-        self.call(x).sum().backward()
+        for tensor in [x, *self.parameters]:
+            tensor.grad = None
+        out = self.call(x)
+        out.backward(out.detach())
 
 
 class BottleneckLoop(nn.Module):

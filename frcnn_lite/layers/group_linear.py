@@ -47,6 +47,7 @@ class GroupLinear(nn.Module):
             )
         _check_positive(group_channels=group_channels, class_channels=class_channels)
         self.n_groups, self.nclasses_per_group, self.n_classes = n_groups, sizes, sum(sizes)
+        self.even = len(set(sizes)) == 1
         self.group_channels, self.class_channels = group_channels, class_channels
         self.weight = nn.Parameter(torch.empty(self.n_classes, class_channels, group_channels))
         self.bias = nn.Parameter(torch.empty(self.n_classes, class_channels)) if bias else None
@@ -60,7 +61,7 @@ class GroupLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 3 or x.shape[1:] != (self.n_groups, self.group_channels):
             raise ValueError(f"x: expected (B, {self.n_groups}, {self.group_channels}), got {tuple(x.shape)}")
-        if len(set(self.nclasses_per_group)) == 1:
+        if self.even:
             return self._one_product(x)
         if x.shape[0] * self.n_classes * self.group_channels <= REPEAT_BELOW:
             return self._product_by_class(x)
