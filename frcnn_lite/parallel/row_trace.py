@@ -49,13 +49,13 @@ class RowTrace:
 
         Raises KeyError when a call had no argument of that name.
         """
-        reference = original.detach().cpu().flatten(1)
+        reference = _flat_rows(original.detach())
         unseen = torch.ones(len(reference), dtype=torch.bool)
         found = []
         for call in self.calls:
             if name not in call.tensors:
                 raise KeyError(f"the call on {call.device} had no tensor {name!r}, but {sorted(call.tensors)}")
-            found.append([_take(row, reference, unseen) for row in call.tensors[name].cpu().flatten(1)])
+            found.append([_take(row, reference, unseen) for row in _flat_rows(call.tensors[name])])
         return found
 
     def record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -103,6 +103,11 @@ def _device_of(module: nn.Module, tensors: dict[str, Tensor]) -> torch.device:
     for tensor in (*tensors.values(), *module.parameters(), *module.buffers()):
         return tensor.device
     return torch.device("cpu")
+
+
+def _flat_rows(tensor: Tensor) -> Tensor:
+    """(B, ...) on any device to (B, D) on the CPU; a (B,) tensor has rows of one number."""
+    return tensor.cpu().unsqueeze(-1).flatten(1)
 
 
 def _take(row: Tensor, reference: Tensor, unseen: Tensor) -> int:

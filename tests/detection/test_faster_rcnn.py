@@ -1,0 +1,166 @@
+"""The promises of the model: static shapes, no host syncs, and a loss per image that depends on that image alone."""
+
+import copy
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from frcnn_lite.detection import Detections, FasterRCNN, LossParts
+from frcnn_lite.ops import box_iou
+from frcnn_lite.parallel import reduce_loss
+
+NAMES = ["rpn_objectness", "rpn_box", "head_class", "head_box"]
+READS_BACK = (
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "unique",
+    "item",
+    "is_nonzero",
+    "equal.default",
+    "index_put",
+)
+
+
+class OpCounter(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        self.ops.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def train_step(model: FasterRCNN, batch) -> dict[str, torch.Tensor]:  # type: ignore[no-untyped-def]
+    losses = reduce_loss(*model(*batch))
+    torch.stack(list(losses.values())).sum().backward()
+    return losses
+
+
+def rows(batch, chosen: slice):  # type: ignore[no-untyped-def]
+    return type(batch)(*(tensor[chosen] for tensor in batch))
+
+
+def test_parts_are_sums_and_counts_per_image(model, truth) -> None:  # type: ignore[no-untyped-def]
+    parts = model(*truth)
+    assert isinstance(parts, LossParts)
+    assert list(parts.sums) == list(parts.counts) == NAMES
+    assert all(part.shape == (5,) and part.isfinite().all() for part in (*parts.sums.values(), *parts.counts.values()))
+
+
+def test_every_parameter_receives_a_gradient(model, truth) -> None:  # type: ignore[no-untyped-def]
+    train_step(model, truth)
+    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert missing == []
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_an_image_contributes_the_same_whatever_batch_it_stands_in(model, truth64) -> None:  # type: ignore[no-untyped-def]
+    model = model.double()
+    together = model(*truth64)
+    for image in range(5):
+        alone = model(*rows(truth64, slice(image, image + 1)))
+        for name in NAMES:
+            torch.testing.assert_close(alone.sums[name][0], together.sums[name][image], rtol=1e-10, atol=1e-10)
+            assert alone.counts[name][0] == together.counts[name][image]
+
+
+def test_gradients_of_uneven_chunks_add_up_to_those_of_the_batch(model, truth64) -> None:  # type: ignore[no-untyped-def]
+    whole, parts = model.double(), copy.deepcopy(model).double()
+    train_step(whole, truth64)
+    chunks = [parts(*rows(truth64, chosen)) for chosen in (slice(0, 3), slice(3, 5))]
+    gathered = LossParts(*({n: torch.cat([c[i][n] for c in chunks]) for n in NAMES} for i in (0, 1)))
+    sum(reduce_loss(*gathered).values()).backward()
+    for expected, got in zip(whole.parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(got.grad, expected.grad, rtol=1e-10, atol=1e-10)
+
+
+def test_detections_do_not_depend_on_the_batch_either(model, truth64) -> None:  # type: ignore[no-untyped-def]
+    model = model.double().eval()
+    together = model(truth64.images)
+    alone = [model(image[None]) for image in truth64.images]
+    for field, values in zip(Detections._fields, together, strict=True):
+        torch.testing.assert_close(torch.cat([getattr(one, field) for one in alone]), values, rtol=1e-10, atol=1e-10)
+
+
+def test_images_without_objects_have_zero_box_loss_that_depends_on_parameters(model, truth) -> None:  # type: ignore[no-untyped-def]
+    empty = rows(truth, slice(0, 1))
+    assert (empty.labels == -1).all()
+    losses = train_step(model, empty)
+    assert losses["rpn_box"].item() == losses["head_box"].item() == 0.0
+    assert losses["rpn_objectness"] > 0 and losses["head_class"] > 0
+    regress = model.box_head.regress.weight.grad
+    assert regress is not None and not regress.any()
+
+
+def test_padding_rows_change_nothing(model, truth) -> None:  # type: ignore[no-untyped-def]
+    more = truth._replace(
+        boxes=torch.nn.functional.pad(truth.boxes, (0, 0, 0, 3)),
+        labels=torch.nn.functional.pad(truth.labels, (0, 3), value=-1),
+    )
+    # The random keys of the proposals do not move, as padding is appended.
+    for name, value in model(*more).sums.items():
+        torch.testing.assert_close(value, model(*truth).sums[name], rtol=1e-5, atol=1e-6)
+
+
+def test_seeds_decide_the_samples(model, truth) -> None:  # type: ignore[no-untyped-def]
+    again, other = model(*truth), model(*truth._replace(seeds=truth.seeds + 1))
+    assert torch.equal(model(*truth).sums["rpn_objectness"], again.sums["rpn_objectness"])
+    assert not torch.equal(other.sums["rpn_objectness"], again.sums["rpn_objectness"])
+
+
+def test_a_step_reads_nothing_back_and_its_op_count_does_not_depend_on_the_batch(model, truth) -> None:  # type: ignore[no-untyped-def]
+    counted = []
+    for chosen in (slice(0, 1), slice(1, 2), slice(0, 5)):
+        model.zero_grad(set_to_none=True)
+        with OpCounter() as counter:
+            train_step(model, rows(truth, chosen))
+        assert [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
+        counted.append(len(counter.ops))
+    assert counted[0] == counted[1] == counted[2]
+    with OpCounter() as counter:
+        model(truth.images)
+    assert [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
+
+
+def test_detections_are_sorted_valid_first_and_inside_the_image(model, truth) -> None:  # type: ignore[no-untyped-def]
+    found = model.eval()(truth.images)
+    count = model.config.detections
+    assert found.boxes.shape == (5, count, 4) and found.labels.dtype == torch.int64 and found.valid.dtype == torch.bool
+    assert (found.scores.diff(dim=1) <= 0).all() and (found.valid.long().diff(dim=1) <= 0).all()
+    assert (found.scores[found.valid] > model.config.score_threshold).all() and not found.scores[~found.valid].any()
+    assert found.valid.any()
+    assert (found.boxes >= 0).all() and (found.boxes <= torch.tensor([48.0, 64.0, 48.0, 64.0])).all()
+    for image in range(5):
+        for label in range(3):
+            same = found.boxes[image][found.valid[image] & (found.labels[image] == label)]
+            assert (box_iou(same, same).triu(1) <= model.config.detection_nms_iou).all()
+
+
+def test_a_few_steps_learn_a_batch_by_heart(model, truth) -> None:  # type: ignore[no-untyped-def]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    history = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        history.append(float(sum(train_step(model, truth).values()).detach()))
+        optimizer.step()
+    assert history[-1] < history[0] / 2
+
+
+def test_state_dict_holds_parameters_only(model) -> None:  # type: ignore[no-untyped-def]
+    assert list(model.state_dict()) == [name for name, _ in model.named_parameters()]
+
+
+def test_wrong_arguments_are_named(model, truth) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=r"images must be \(B, 3, H, W\) floats in 0..1, got \(3, 64, 48\)"):
+        model(truth.images[0])
+    with pytest.raises(ValueError, match=r"images must be .* torch.uint8"):
+        model(truth.images.to(torch.uint8))
+    with pytest.raises(ValueError, match="training needs boxes, labels and seeds; missing: seeds"):
+        model(truth.images, truth.boxes, truth.labels)
+    with pytest.raises(ValueError, match=r"for B=5 images, got \(4, 5, 4\), \(5, 5\), \(5,\)"):
+        model(truth.images, truth.boxes[:4], truth.labels, truth.seeds)
+    with pytest.raises(ValueError, match="at least one row per image"):
+        model(truth.images, truth.boxes[:, :0], truth.labels[:, :0], truth.seeds)
