@@ -163,7 +163,8 @@ def lab(python: Path, args: list[str]) -> int:
     first = ROOT / "notebooks" / "00_start_here.ipynb"
     page = "/lab/tree/notebooks/" + first.name if first.exists() else "/lab"
     command = [str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url={page}"]
-    server = subprocess.Popen([*command, "--LabApp.news_url=None", *args], cwd=ROOT)
+    quiet = "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"  # nobody asked for a request to PyPI
+    server = subprocess.Popen([*command, quiet, *args], cwd=ROOT)
     while True:
         try:
             return server.wait()
