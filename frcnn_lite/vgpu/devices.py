@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import torch
 
@@ -28,9 +29,13 @@ class _Machine:
     ignored: str | None = None  # a CUDA_VISIBLE_DEVICES that was meant for the real GPUs
 
 
+_OUTSIDE = (-1, -1)
+
+
 class _Thread(threading.local):
     current = 0
-    chosen_in_task = -1  # the backward pass in which this thread called set_device itself
+    # What set_device chose inside a node of a backward pass: it ends with the node, as in the engine's own threads.
+    chosen: tuple[tuple[int, int], int] = (_OUTSIDE, 0)
 
 
 _machine, _thread = _Machine(), _Thread()
@@ -39,7 +44,7 @@ _machine, _thread = _Machine(), _Thread()
 def configure(total: int, ignored: str | None) -> None:
     """Give the machine `total` GPUs. `ignored` is a value of CUDA_VISIBLE_DEVICES to overlook."""
     _machine.total, _machine.visible, _machine.ignored = total, None, ignored
-    _thread.current, _thread.chosen_in_task = 0, -1
+    _thread.current, _thread.chosen = 0, (_OUTSIDE, 0)
 
 
 def total() -> int:
@@ -94,19 +99,29 @@ def check(ordinal: int) -> int:
 
 def current() -> int:
     """The current device of this thread; inside backward, that of the running node, as in the real engine."""
-    task = torch._C._current_graph_task_id()
-    if task != -1 and task != _thread.chosen_in_task:
-        node = torch._C._current_autograd_node()
-        for meta in getattr(node, "_input_metadata", None) or ():
-            if meta is not None and is_internal(meta.device):
-                return meta.device.index - 1
+    if torch._C._current_graph_task_id() == -1:
+        return _thread.current
+    node = torch._C._current_autograd_node()
+    place, ordinal = _thread.chosen
+    if place == _place(node):
+        return ordinal
+    for meta in getattr(node, "_input_metadata", None) or ():
+        if meta is not None and is_internal(meta.device):
+            return meta.device.index - 1
     return _thread.current
 
 
 def set_current(ordinal: int) -> None:
     """Make `ordinal` the current device of this thread."""
-    _thread.current = check(ordinal)
-    _thread.chosen_in_task = torch._C._current_graph_task_id()
+    check(ordinal)
+    if torch._C._current_graph_task_id() == -1:
+        _thread.current = ordinal
+    else:
+        _thread.chosen = _place(torch._C._current_autograd_node()), ordinal
+
+
+def _place(node: Any) -> tuple[int, int]:
+    return torch._C._current_graph_task_id(), -1 if node is None else node._sequence_nr()
 
 
 def exchange(ordinal: int) -> int:

@@ -60,14 +60,13 @@ def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]])
         return RuntimeError(f"Expected all tensors to be on the same device, but {text}")
     common = named[0][1].device
     culprit, tensor = next((n, t) for n, t in named if t.device != common)
-    kernel = _KERNEL_OF.get(name, name) + (f"_{func._overloadname}" if func._overloadname != "default" else "")
+    if name == "embedding":
+        name, culprit = "_index_select", culprit.replace("indices", "index")
+    kernel = name + (f"_{func._overloadname}" if func._overloadname != "default" else "")
     return RuntimeError(
         f"Expected all tensors to be on the same device, but got {culprit} is on {tensor.device}, different from "
         f"other tensors on {common} (when checking argument in method wrapper_CUDA_{kernel})"
     )
-
-
-_KERNEL_OF = {"embedding": "_index_select", "cat": "cat", "native_batch_norm": "cudnn_batch_norm"}
 
 
 def _convolution_mismatch(named: list[tuple[str, torch.Tensor]]) -> RuntimeError:

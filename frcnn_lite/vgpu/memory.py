@@ -33,13 +33,7 @@ def _free(allocation: _Allocation) -> None:
         _allocated[allocation.ordinal] -= allocation.nbytes
 
 
-def track(tensor: torch.Tensor, ordinal: int) -> None:
-    """Count the storage of `tensor` on device `ordinal`, once."""
-    if tensor.layout is torch.strided:
-        track_storage(tensor.untyped_storage(), ordinal)
-
-
-def track_storage(storage: torch.UntypedStorage, ordinal: int) -> None:
+def track(storage: torch.UntypedStorage, ordinal: int) -> None:
     """Count a storage on device `ordinal`, once."""
     key = storage._cdata
     known = _live.get(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -33,6 +35,8 @@ def install(patches: Patches) -> None:
     def _parse_to(*args: Any, **kwargs: Any) -> Any:
         return parse_to(*map(_named, args), **{k: _named(v) if k == "device" else v for k, v in kwargs.items()})
 
+    for owner in (torch, Tensor):  # the one function of PyTorch that prints a device before any operator is called
+        patches.set(owner, "tensor_split", _in_public_words(owner.tensor_split))
     patches.set(torch, "_has_compatible_shallow_copy_type", _has_compatible_shallow_copy_type)
     patches.set(torch._C._nn, "_parse_to", _parse_to)
     if not torch.backends.cuda.is_built():
@@ -58,6 +62,17 @@ class _Device(metaclass=_DeviceType):
     """`torch.device` on builds without CUDA, whose C++ class refuses `torch.device(1)`."""
 
     __module__, __qualname__ = "torch", "device"
+
+
+def _in_public_words(function: Callable) -> Callable:
+    @functools.wraps(function)
+    def worded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError as error:
+            raise RuntimeError(errors.public_text(str(error))) from None
+
+    return worded
 
 
 def _named(device: Any) -> Any:

@@ -50,5 +50,5 @@ def _place(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage
 
 def _cuda(storage: torch.UntypedStorage, device: Any = None, non_blocking: bool = False) -> torch.UntypedStorage:
     copy = storage.clone()
-    memory.track_storage(copy, devices.current() if device is None else devices.ordinal_of(device) or 0)
+    memory.track(copy, devices.current() if device is None else devices.ordinal_of(device) or 0)
     return copy

@@ -107,7 +107,10 @@ class VirtualTensor(torch.Tensor):
 
 def wrap(host: torch.Tensor, ordinal: int) -> VirtualTensor:
     """Put a CPU tensor on virtual GPU `ordinal`, without a copy, and count its memory there."""
-    memory.track(host, ordinal)
+    if host.layout is torch.strided:
+        memory.track(host.untyped_storage(), ordinal)
+    elif host.layout is not torch.sparse_coo:
+        raise NotImplementedError(f"virtual GPUs do not simulate tensors of layout {host.layout}")
     return view(host, ordinal)
 
 

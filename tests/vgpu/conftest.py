@@ -1,0 +1,18 @@
+"""Fixtures of the virtual-GPU tests: each test gets its machine, and gives it back."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from frcnn_lite import vgpu
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
+    """Four virtual GPUs for one test."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with vgpu.virtual_gpus(4, force=True) as devices:
+        torch.manual_seed(0)
+        yield devices
+        torch.set_default_device(None)

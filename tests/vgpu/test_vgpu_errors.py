@@ -1,0 +1,118 @@
+"""The table of mistakes: each raises what a GPU raises, in PyTorch's words, and never shows the internal device."""
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+pytestmark = pytest.mark.usefixtures("gpus")
+
+SAME = "Expected all tensors to be on the same device, but "
+
+
+def on(device: object, *shape: int) -> torch.Tensor:
+    return torch.ones(*shape).to(device)
+
+
+def grad_of(x: torch.Tensor, grad: torch.Tensor) -> None:
+    x.grad = grad
+
+
+MISTAKES = {
+    "add of two GPUs": (lambda: on(0, 2) + on(1, 2), SAME + "found at least two devices, cuda:0 and cuda:1!"),
+    "add with the CPU": (lambda: on(1, 2) + on("cpu", 2), SAME + "found at least two devices, cuda:1 and cpu!"),
+    "CPU first": (lambda: on("cpu", 2) * on(1, 2), SAME + "found at least two devices, cuda:1 and cpu!"),
+    "in place on the CPU": (lambda: on("cpu", 2).add_(on(2, 2)), SAME + "found at least two devices, cuda:2 and cpu!"),
+    "a 0-dim GPU tensor is no number": (
+        lambda: on("cpu", 2) + on(1, 2).sum(),
+        SAME + "found at least two devices, cuda:1 and cpu!",
+    ),
+    "where": (lambda: torch.where(on(1, 2) > 0, on(0, 2), on(1, 2)), SAME + "found at least two devices"),
+    "matmul": (
+        lambda: on("cpu", 2, 2) @ on(1, 2, 2),
+        SAME + "got mat2 is on cuda:1, different from other tensors on cpu (when checking argument in method "
+        "wrapper_CUDA_mm)",
+    ),
+    "linear": (
+        lambda: nn.Linear(2, 2).cuda()(on("cpu", 1, 2)),
+        SAME + "got mat1 is on cpu, different from other tensors on cuda:0 (when checking argument in method "
+        "wrapper_CUDA_addmm)",
+    ),
+    "embedding": (
+        lambda: nn.Embedding(3, 2).cuda()(torch.tensor([1])),
+        SAME + "got index is on cpu, different from other tensors on cuda:0 (when checking argument in method "
+        "wrapper_CUDA__index_select)",
+    ),
+    "cat": (
+        lambda: torch.cat([on(0, 2), on(1, 2)]),
+        SAME + "got tensors is on cuda:1, different from other tensors on cuda:0 (when checking argument in method "
+        "wrapper_CUDA_cat)",
+    ),
+    "convolution of a CPU image": (
+        lambda: nn.Conv2d(1, 1, 1).cuda()(on("cpu", 1, 1, 2, 2)),
+        "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+    ),
+    "convolution with CPU weights": (
+        lambda: nn.Conv2d(1, 1, 1)(on(0, 1, 1, 2, 2)),
+        "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
+    ),
+    "index on another GPU": (
+        lambda: on(1, 3)[torch.tensor([0], device="cuda:2")],
+        "indices should be either on cpu or on the same device as the indexed tensor (cuda:1)",
+    ),
+    "GPU index of a CPU tensor": (
+        lambda: on("cpu", 3)[torch.tensor([0], device="cuda:1")],
+        "indices should be either on the same device as the indexed tensor (cpu)",
+    ),
+    "gradient on the CPU": (
+        lambda: grad_of(on(1, 2), on("cpu", 2)),
+        "attempting to assign a gradient with device type 'cpu' to a tensor with device type 'cuda'",
+    ),
+    "gradient on another GPU": (
+        lambda: grad_of(on(1, 2), on(2, 2)),
+        "attempting to assign a gradient located on device with index '2' to a tensor located on device with index '1'",
+    ),
+    "backward from a CPU gradient": (
+        lambda: (on(1, 2).requires_grad_() * 2).backward(on("cpu", 2)),
+        "expected device cuda:1 but got cpu",
+    ),
+    "sections of tensor_split": (
+        lambda: on(1, 4).tensor_split(torch.tensor(2, device="cuda:1")),
+        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:1",
+    ),
+    "loss": (
+        lambda: nn.functional.mse_loss(on(0, 2), on("cpu", 2)),
+        SAME + "found at least two devices, cuda:0 and cpu!",
+    ),
+    "DataParallel of a module elsewhere": (
+        lambda: nn.DataParallel(nn.Linear(2, 2).cuda(1), [0, 1])(on(0, 4, 2)),
+        "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of them on device: "
+        "cuda:1",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_raises_the_words_of_pytorch(mistake: str):
+    act, words = MISTAKES[mistake]
+    with pytest.raises(RuntimeError, match=re.escape(words)) as caught:
+        act()
+    assert not re.search(r"cpu:\d", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        lambda: on(0, 2).copy_(on(1, 2)),
+        lambda: on(0, 2).copy_(on("cpu", 2)),
+        lambda: on("cpu", 2).copy_(on(1, 2)),
+        lambda: on(1, 3)[torch.tensor([0])],
+        lambda: on(1, 3).index_put_((torch.tensor([0]),), torch.tensor(3.0)),
+        lambda: on(1, 2).mul(torch.tensor(2.0)),
+        lambda: on(1, 2).fill_(torch.tensor(2.0)),
+        lambda: torch.select_scatter(on(1, 2, 2), on("cpu", 2), 0, 0),
+    ],
+)
+def test_what_gpus_allow_is_allowed(fine):
+    fine()
