@@ -1,5 +1,6 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
+from frcnn_lite.viz.cast_sheet import cast_sheet
 from frcnn_lite.viz.curves import curves
 from frcnn_lite.viz.detections import detections
 from frcnn_lite.viz.digits import cast
@@ -17,6 +18,7 @@ __all__ = [
     "Flow",
     "Score",
     "cast",
+    "cast_sheet",
     "curves",
     "detections",
     "idle_heatmap",

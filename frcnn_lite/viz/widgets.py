@@ -32,7 +32,8 @@ class SliderFigure:
         self.words.value = f'<p aria-live="polite">{escape(figure.description)}</p>'
 
     def _repr_mimebundle_(self, **formats: Any) -> dict[str, Any]:
-        names = " and ".join(slider.description for slider in self.sliders.values())
+        *others, last = (slider.description for slider in self.sliders.values())
+        names = f"{', '.join(others)} and {last}" if others else last
         text = f"Live in JupyterLab: sliders for {names}. The figure above is one of its frames."
         return {**self.widget._repr_mimebundle_(**formats), "text/plain": text}
 

@@ -110,3 +110,9 @@ def test_scoreboard_refuses_different_scores_and_impossible_ones():
         viz.scoreboard(("a", [viz.Score("x", 1, 2)]), ("b", [viz.Score("y", 1, 2)]))
     with pytest.raises(ValueError, match="not between"):
         viz.Score("x", 3, 2)
+
+
+def test_cast_sheet_names_every_row_and_device():
+    shown = texts(viz.cast_sheet())
+    assert [text for text in shown if text.isdigit()] == list("0123456789")
+    assert [text for text in shown if text.startswith("cuda:")] == [f"cuda:{k}" for k in range(8)]

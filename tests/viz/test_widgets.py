@@ -20,6 +20,8 @@ def test_moving_a_slider_redraws_picture_and_words():
 def test_text_alternative_is_fixed_and_the_view_is_a_widget():
     bundle = sliders(draw, rows=(1, 32, 10), gpus=(1, 8, 2))._repr_mimebundle_()
     assert bundle["text/plain"].startswith("Live in JupyterLab: sliders for rows and gpus.")
+    three = sliders(lambda a, b, c: draw(a, b), a=(1, 2, 1), b=(1, 2, 1), c=(1, 2, 1))
+    assert "sliders for a, b and c." in three._repr_mimebundle_()["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in bundle
 
 
