@@ -4,7 +4,10 @@ GroupNorm (Wu and He, 2018) instead of BatchNorm: an image's features then depen
 split over devices computes what the whole batch would.
 """
 
+from typing import NamedTuple
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from frcnn_lite.detection.config import FasterRCNNConfig
@@ -32,20 +35,42 @@ class ResidualBlock(nn.Module):
         return torch.relu(x + self.second(torch.relu(self.first(x))))
 
 
+class Features(NamedTuple):
+    """`coarse` (N, widths[-1], H / stride, W / stride), where the RPN looks, and `fine` (N, roi_channels, H / roi_stride,
+    W / roi_stride), where regions are pooled; sizes are rounded up."""
+
+    coarse: Tensor
+    fine: Tensor
+
+
 class Backbone(nn.Module):
-    """Images (N, in_channels, H, W) in 0..1 to features (N, widths[-1], H / stride, W / stride), sizes rounded up."""
+    """Images (N, in_channels, H, W) in 0..1 to `Features`.
+
+    The fine map is the last but one stage with the last one added from above: one step of a feature pyramid (Lin et al.,
+    2017). RoI pooling rounds a region to whole cells, so cells half as wide place its boxes more exactly.
+    """
 
     def __init__(self, config: FasterRCNNConfig) -> None:
         super().__init__()
         self.mean, self.std = config.pixel_mean, config.pixel_std
-        layers: list[nn.Module] = []
-        channels = config.in_channels
-        for width, blocks in zip(config.widths, config.blocks, strict=True):
-            layers += [conv_norm(channels, width, 2, config.group_width), nn.ReLU(inplace=True)]
-            layers += [ResidualBlock(width, config.group_width) for _ in range(blocks)]
-            channels = width
-        self.layers = nn.Sequential(*layers)
+        widths = (config.in_channels, *config.widths)
+        self.stages = nn.ModuleList(
+            _stage(widths[i], widths[i + 1], blocks, config.group_width) for i, blocks in enumerate(config.blocks)
+        )
+        self.lateral = nn.Conv2d(widths[-2], config.roi_channels, 1, bias=False)
+        self.top_down = nn.Conv2d(widths[-1], config.roi_channels, 1, bias=False)
+        self.norm = nn.GroupNorm(config.roi_channels // config.group_width, config.roi_channels)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Features:
         """See the class."""
-        return self.layers((images - self.mean) / self.std)
+        fine = coarse = (images - self.mean) / self.std
+        for stage in self.stages:
+            fine, coarse = coarse, stage(coarse)
+        from_above = F.interpolate(self.top_down(coarse), size=fine.shape[-2:], mode="nearest")
+        return Features(coarse, torch.relu(self.norm(self.lateral(fine) + from_above)))
+
+
+def _stage(in_channels: int, out_channels: int, blocks: int, group_width: int) -> nn.Sequential:
+    """Halve the resolution, then `blocks` residual blocks."""
+    residual = [ResidualBlock(out_channels, group_width) for _ in range(blocks)]
+    return nn.Sequential(conv_norm(in_channels, out_channels, 2, group_width), nn.ReLU(inplace=True), *residual)

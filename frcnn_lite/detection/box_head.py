@@ -20,7 +20,7 @@ class BoxHead(nn.Module):
     def __init__(self, config: FasterRCNNConfig) -> None:
         super().__init__()
         self.config = config
-        pooled = config.widths[-1] * config.roi_output_size**2
+        pooled = config.roi_channels * config.roi_output_size**2
         self.hidden = nn.Linear(pooled, config.head_width)
         self.classify = nn.Linear(config.head_width, config.num_classes + 1)
         self.regress = nn.Linear(config.head_width, 4)
@@ -37,7 +37,7 @@ class BoxHead(nn.Module):
         # The image index counts within this batch: on a replica, image 0 is the first of *its* chunk.
         image = torch.arange(batch, device=rois.device, dtype=rois.dtype).view(-1, 1, 1).expand(-1, count, 1)
         indexed = torch.cat([image, rois], dim=2).flatten(0, 1)
-        pooled = roi_pool(features, indexed, self.config.roi_output_size, 1 / self.config.stride)
+        pooled = roi_pool(features, indexed, self.config.roi_output_size, 1 / self.config.roi_stride)
         hidden = torch.relu(self.hidden(pooled.flatten(1)))
         return self.classify(hidden).view(batch, count, -1), self.regress(hidden).view(batch, count, 4)
 

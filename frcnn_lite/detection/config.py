@@ -21,6 +21,8 @@ class FasterRCNNConfig:
     in_channels: int = 3
     widths: tuple[int, ...] = (24, 48, 96)
     blocks: tuple[int, ...] = (0, 1, 2)
+    roi_channels: int = 64
+    """Channels of the finer map, of half the stride, that regions are pooled from."""
     group_width: int = 8
     """Channels that GroupNorm normalises together."""
     pixel_mean: float = 0.45
@@ -73,8 +75,10 @@ class FasterRCNNConfig:
         _require(len(self.roi_delta_weights) == 4, "roi_delta_weights", self.roi_delta_weights, "four numbers")
         _require(len(self.blocks) == len(self.widths), "blocks", self.blocks, "as long as widths")
         _require(all(n >= 0 for n in self.blocks), "blocks", self.blocks, "numbers of residual blocks, 0 or more")
-        divisible = all(width % self.group_width == 0 for width in self.widths)
-        _require(divisible, "widths", self.widths, f"multiples of group_width={self.group_width}")
+        _require(len(self.widths) >= 2, "widths", self.widths, "at least two stages")
+        groups = f"multiples of group_width={self.group_width}"
+        _require(all(width % self.group_width == 0 for width in self.widths), "widths", self.widths, groups)
+        _require(self.roi_channels % self.group_width == 0, "roi_channels", self.roi_channels, groups)
         _require(self.pixel_std > 0, "pixel_std", self.pixel_std, "positive")
         _require(self.smooth_l1_beta > 0, "smooth_l1_beta", self.smooth_l1_beta, "positive")
         ordered = self.rpn_negative_iou <= self.rpn_positive_iou
@@ -84,12 +88,17 @@ class FasterRCNNConfig:
 
     @property
     def stride(self) -> int:
-        """Image pixels per cell of the feature map."""
+        """Image pixels per cell of the map that carries the anchors."""
         return 2 ** len(self.widths)
 
     @property
+    def roi_stride(self) -> int:
+        """Image pixels per cell of the map that regions are pooled from."""
+        return self.stride // 2
+
+    @property
     def num_anchors(self) -> int:
-        """Anchors at each cell of the feature map."""
+        """Anchors at each cell of their map."""
         return len(self.anchor_sizes) * len(self.anchor_ratios)
 
     @classmethod
@@ -107,7 +116,7 @@ class FasterRCNNConfig:
 
 
 _COUNTS = (
-    *("num_classes", "in_channels", "group_width", "rpn_samples", "pre_nms_proposals", "proposals"),
+    *("num_classes", "in_channels", "roi_channels", "group_width", "rpn_samples", "pre_nms_proposals", "proposals"),
     *("roi_samples", "roi_output_size", "head_width", "pre_nms_detections", "detections"),
 )
 _FRACTIONS = (

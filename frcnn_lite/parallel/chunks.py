@@ -26,8 +26,8 @@ def rows_lost(sizes: Sequence[int], devices: int) -> int:
 
     Scatter chunks each tensor argument on its own and then zips the lists of chunks; zip stops at the shortest. A
     tensor of one row, meant for all, makes one chunk: one replica runs, the other chunks vanish, and
-    `rows_lost([10, 1], 2)` is 5. Only positional arguments are lost like this (`torch/nn/parallel/scatter_gather.py`, 0.1 to 2.15); a keyword
-    argument that makes fewer chunks raises an error.
+    `rows_lost([10, 1], 2)` is 5. Only positional arguments are lost like this (`torch/nn/parallel/scatter_gather.py`,
+    0.1 to 2.15); a keyword argument that makes fewer chunks raises an error.
 
     Args:
         sizes: number of rows of each positional tensor argument, at least one of them.

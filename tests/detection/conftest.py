@@ -12,6 +12,7 @@ SMALL = FasterRCNNConfig(
     num_classes=3,
     widths=(8, 8, 16),
     blocks=(0, 0, 1),
+    roi_channels=8,
     pre_nms_proposals=64,
     proposals=16,
     roi_samples=12,

@@ -28,6 +28,7 @@ def test_an_unknown_field_is_named() -> None:
         ("roi_delta_weights", (1.0, 1.0), ValueError, "roi_delta_weights must be four numbers"),
         ("blocks", (1,), ValueError, "blocks must be as long as widths"),
         ("widths", (8, 16, 20), ValueError, "widths must be multiples of group_width=8"),
+        ("roi_channels", 20, ValueError, "roi_channels must be multiples of group_width=8, got 20"),
         ("pixel_std", 0.0, ValueError, "pixel_std must be positive, got 0.0"),
         ("rpn_negative_iou", 0.9, ValueError, "rpn_negative_iou must be at most rpn_positive_iou=0.6, got 0.9"),
     ],

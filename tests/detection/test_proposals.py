@@ -27,7 +27,7 @@ def test_first_kept_compacts_in_order() -> None:
 
 def test_targets_are_the_boxes_and_classes_the_regions_overlap(model, truth) -> None:  # type: ignore[no-untyped-def]
     config, weights = model.config, model.box_head.delta_weights
-    output = model.rpn(model.backbone(truth.images))
+    output = model.rpn(model.backbone(truth.images).coarse)
     proposals = model._propose(output, (64, 48))
     targets = make_proposal_targets(proposals, truth.boxes, truth.labels, truth.seeds, weights, config)
     assert targets.rois.shape == (5, config.roi_samples, 4)
