@@ -36,8 +36,8 @@ class ResidualBlock(nn.Module):
 
 
 class Features(NamedTuple):
-    """`coarse` (N, widths[-1], H / stride, W / stride), where the RPN looks, and `fine` (N, roi_channels, H / roi_stride,
-    W / roi_stride), where regions are pooled; sizes are rounded up."""
+    """`coarse` (N, widths[-1], H / stride, W / stride), where the RPN looks, and `fine` (N, roi_channels,
+    H / roi_stride, W / roi_stride), where regions are pooled; sizes are rounded up."""
 
     coarse: Tensor
     fine: Tensor
@@ -46,8 +46,8 @@ class Features(NamedTuple):
 class Backbone(nn.Module):
     """Images (N, in_channels, H, W) in 0..1 to `Features`.
 
-    The fine map is the last but one stage with the last one added from above: one step of a feature pyramid (Lin et al.,
-    2017). RoI pooling rounds a region to whole cells, so cells half as wide place its boxes more exactly.
+    The fine map is the last but one stage with the last one added from above: one step of a feature pyramid (Lin et
+    al., 2017). RoI pooling rounds a region to whole cells, so cells half as wide place its boxes more exactly.
     """
 
     def __init__(self, config: FasterRCNNConfig) -> None:
