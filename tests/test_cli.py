@@ -55,7 +55,7 @@ def test_help_imports_no_torch():
 def test_train_says_where_and_how_good(tmp_path, capsys):
     assert run("train", *QUICK, "--steps", 2, "--seed", 7, "--lr", 0.001, "--out", tmp_path / "r") == 0
     said = capsys.readouterr()
-    assert said.out == "" and "2 steps of 2 images on the CPU" in said.err and "AP50" in said.err
+    assert said.out == "" and "2 steps of 2 images on no GPUs" in said.err and "AP50" in said.err
     config = RunDirectory.open(tmp_path / "r").read_config()
     assert (config.steps, config.batch_size, config.seed, config.lr, config.gpus) == (2, 2, 7, 0.001, 0)
 

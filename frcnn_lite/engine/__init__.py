@@ -3,7 +3,7 @@
 from frcnn_lite.engine.budget import steps_in
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import open_dataset
+from frcnn_lite.engine.datasets import held_out_pictures, open_dataset, train_pictures
 from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
 from frcnn_lite.engine.predict import Prediction, draw_boxes, predict, predict_file, read_image
 from frcnn_lite.engine.runs import RunDirectory
@@ -23,6 +23,7 @@ __all__ = [
     "build_model",
     "draw_boxes",
     "evaluate",
+    "held_out_pictures",
     "load_run",
     "load_weights",
     "open_dataset",
@@ -32,4 +33,5 @@ __all__ = [
     "save_weights",
     "steps_in",
     "train",
+    "train_pictures",
 ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from frcnn_lite.data import collate
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import StepOrder, open_dataset
+from frcnn_lite.engine.datasets import StepOrder, train_pictures
 from frcnn_lite.engine.trainer import Trainer
 
 WARMUP_STEPS = 3  # the first steps choose algorithms and fill caches
@@ -23,7 +23,7 @@ def steps_in(minutes: float, config: TrainConfig) -> int:
     begin = time.perf_counter()
     trial = replace(config, steps=WARMUP_STEPS + TIMED_STEPS)
     trainer = Trainer(trial)
-    dataset = open_dataset(trial.data, "train", trial.train_images, trial.seed, trial.image_size)
+    dataset = train_pictures(trial)
     durations = []
     for indices in StepOrder(len(dataset), trial.batch_size, trial.seed, 0, trial.steps):
         start = time.perf_counter()

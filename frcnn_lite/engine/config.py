@@ -31,7 +31,7 @@ class TrainConfig:
     gpus: int = 0
     steps: int = 1000
     batch_size: int = 8
-    lr: float = 2e-3
+    lr: float = 3e-3
     warmup_steps: int = 50
     schedule: Schedule = "cosine"
     weight_decay: float = 0.01

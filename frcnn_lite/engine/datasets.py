@@ -7,8 +7,21 @@ import torch
 from torch.utils.data import Sampler
 
 from frcnn_lite.data import DigitScenes, Split
+from frcnn_lite.engine.config import TrainConfig
 
 FOLDER_KINDS = ("voc", "coco")
+TEST_SEED = 0  # not the run's: every run is judged on the same pictures
+
+
+def train_pictures(config: TrainConfig) -> DigitScenes:
+    """The pictures that `config` trains on. Raises as `open_dataset` does."""
+    return open_dataset(config.data, "train", config.train_images, config.seed, config.image_size)
+
+
+def held_out_pictures(config: TrainConfig, length: int | None = None) -> DigitScenes:
+    """The unseen pictures that a run of `config` is judged on, `config.test_images` of them unless told otherwise."""
+    images = config.test_images if length is None else length
+    return open_dataset(config.data, "test", images, TEST_SEED, config.image_size)
 
 
 def open_dataset(name: str, split: Split, length: int, seed: int, size: int) -> DigitScenes:

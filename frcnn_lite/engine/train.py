@@ -5,16 +5,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
-from frcnn_lite.data import collate
+from frcnn_lite.data import DigitScenes, Scene, collate
 from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import StepOrder, open_dataset
+from frcnn_lite.engine.datasets import StepOrder, held_out_pictures, train_pictures
 from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
 from frcnn_lite.engine.runs import RunDirectory
@@ -57,7 +56,7 @@ def train(
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
     be trained, CheckpointError for a damaged checkpoint. No file of a run is lost by any of these.
     """
-    dataset = open_dataset(config.data, "train", config.train_images, config.seed, config.image_size)
+    dataset = train_pictures(config)
     if config.model.num_classes != dataset.num_classes:
         raise ValueError(
             f"model.num_classes must be {dataset.num_classes} for data {config.data!r}, got {config.model.num_classes}"
@@ -65,19 +64,10 @@ def train(
     trainer = Trainer(config)
     run, first_step = _open_run(trainer, out_dir, resume)
     history = run.cut_log(first_step)
-    order = StepOrder(len(dataset), config.batch_size, config.seed, first_step, config.steps)
-    loader = DataLoader(
-        dataset,
-        batch_sampler=order,
-        num_workers=config.workers,
-        collate_fn=collate,
-        worker_init_fn=ignore_interrupts,
-    )
-    save = partial(_save, run, trainer)
     bar = tqdm(total=config.steps, initial=first_step, disable=not progress, desc="train", unit="step")
     start = time.perf_counter()
     with bar, run.log_file.open("a", encoding="utf-8", buffering=1) as log, deferred_interrupt() as interruption:
-        for step, batch in enumerate(loader, start=first_step):
+        for step, batch in enumerate(_batches(dataset, config, first_step), start=first_step):
             record: Record = {"step": step, **trainer.take_step(batch)}
             history.append(record)
             log.write(json.dumps(record) + "\n")
@@ -88,17 +78,28 @@ def train(
                     on_step(record)
             except KeyboardInterrupt:
                 interruption.requested = True
-            if interruption.requested or (step + 1) % config.checkpoint_every == 0:
-                save(step + 1)
+            taken = step + 1
+            if interruption.requested or taken == config.steps or taken % config.checkpoint_every == 0:
+                _save(run, trainer, taken)
             if interruption.requested:
                 break
-        else:
-            save(config.steps)
     seconds = time.perf_counter() - start
+    evaluation = None
     if interruption.requested:
         print(f"stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}", file=sys.stderr)
-        return TrainResult(run.path, history, None, True, seconds)
-    return TrainResult(run.path, history, _evaluate(trainer), False, seconds)
+    elif config.test_images > 0:
+        evaluation = evaluate(trainer.model, held_out_pictures(config), batch_size=config.batch_size)
+    return TrainResult(run.path, history, evaluation, interruption.requested, seconds)
+
+
+def _batches(dataset: DigitScenes, config: TrainConfig, first_step: int) -> DataLoader[Scene]:
+    return DataLoader(
+        dataset,
+        batch_sampler=StepOrder(len(dataset), config.batch_size, config.seed, first_step, config.steps),
+        num_workers=config.workers,
+        collate_fn=collate,
+        worker_init_fn=ignore_interrupts,
+    )
 
 
 def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool) -> tuple[RunDirectory, int]:
@@ -123,11 +124,3 @@ def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool) -> tuple[RunD
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
     save_checkpoint(run.checkpoint_file, {"step": step, "trainer": trainer.state()})
-
-
-def _evaluate(trainer: Trainer) -> AveragePrecision | None:
-    config = trainer.config
-    if config.test_images == 0:
-        return None
-    dataset = open_dataset(config.data, "test", config.test_images, config.seed, config.image_size)
-    return evaluate(trainer.model, dataset, batch_size=config.batch_size)

@@ -43,7 +43,7 @@ class Trainer:
     def take_step(self, batch: Batch) -> dict[str, float]:
         """Forward, backward, update. Returns the losses by name, with their sum as "loss", and the learning rate "lr".
 
-        Raises FloatingPointError, before anything is changed, when the loss is not finite.
+        Raises FloatingPointError, before any weight is changed, when the loss is not finite.
         """
         rate = self.optimizer.param_groups[0]["lr"]
         seeds = torch.randint(SEED_LIMIT, (len(batch.images),), generator=self.generator)

@@ -1,6 +1,8 @@
 import pytest
+import torch
 
-from frcnn_lite.engine.datasets import StepOrder, open_dataset
+from frcnn_lite.engine import TrainConfig
+from frcnn_lite.engine.datasets import StepOrder, held_out_pictures, open_dataset, train_pictures
 
 
 def test_every_image_once_before_any_twice():
@@ -26,6 +28,13 @@ def test_a_batch_may_be_larger_than_the_data_set():
 def test_digits_are_opened_by_name():
     dataset = open_dataset("digits", "test", 5, seed=3, size=96)
     assert len(dataset) == 5 and dataset[0].image.shape == (3, 96, 96)
+
+
+def test_every_run_is_judged_on_the_same_pictures():
+    one, two = TrainConfig(seed=1), TrainConfig(seed=2)
+    assert torch.equal(held_out_pictures(one)[3].image, held_out_pictures(two, length=4)[3].image)
+    assert len(held_out_pictures(one)) == one.test_images and len(held_out_pictures(two, length=4)) == 4
+    assert not torch.equal(train_pictures(one)[3].image, train_pictures(two)[3].image)
 
 
 @pytest.mark.parametrize("name", ["mnist", "", "voc:"])
