@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
         switch.enable(gpus, options.force)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    os.environ["FRCNN_LITE_VGPUS"] = str(gpus)
+    _reach_child_programs(gpus)
     sys.argv = [options.program, *options.args]
     if options.module:
         sys.path.insert(0, os.getcwd())
@@ -38,6 +38,14 @@ def main(argv: list[str] | None = None) -> None:
             parser.error(f"no such file: {options.program}")
         sys.path[0] = str(path.resolve().parent)
         runpy.run_path(str(path), run_name="__main__")
+
+
+def _reach_child_programs(gpus: int) -> None:
+    """Let every Python program this one starts find virtual GPUs, too (see startup/sitecustomize.py)."""
+    os.environ["FRCNN_LITE_VGPUS"] = str(gpus)
+    startup = str(Path(__file__).resolve().parent / "startup")
+    others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != startup]
+    os.environ["PYTHONPATH"] = os.pathsep.join([startup, *others])
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def check(ordinal: int) -> int:
         RuntimeError: with CUDA's words, if it has not.
     """
     if _machine.visible is None:
-        initialise()
+        torch.cuda.init()  # ends in `initialise`; C++ would call it once in a process, not once per machine
     if not 0 <= ordinal < _machine.visible:  # type: ignore[operator]
         raise errors.invalid_ordinal()
     return ordinal

@@ -154,7 +154,7 @@ def _exchange(self: Tensor, new: Tensor) -> None:
         self.__class__ = torch.nn.Parameter if is_param else Tensor
     fresh.__dict__.clear()
     fresh.__class__ = kind if kind is not VirtualTensor else Tensor
-    if grad is not None:
+    if grad is not None and grad.shape == self.shape:
         set_data(grad, grad.detach().to(self.device))
         self.grad = grad
     self._backward_hooks, self._post_accumulate_grad_hooks = hooks, after  # type: ignore[attr-defined]

@@ -9,7 +9,18 @@ from collections.abc import Iterator
 
 import torch
 
-from frcnn_lite.vgpu import accelerator, backward, comm, cuda, devices, factories, methods, processes, rng, serialization
+from frcnn_lite.vgpu import (
+    accelerator,
+    backward,
+    comm,
+    cuda,
+    devices,
+    factories,
+    methods,
+    processes,
+    rng,
+    serialization,
+)
 from frcnn_lite.vgpu.patches import Patches
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")

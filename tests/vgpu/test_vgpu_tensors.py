@@ -179,6 +179,7 @@ def test_sparse_gradients_of_an_embedding():
     assert table.weight.grad.to_dense().sum().item() == 4
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 def test_layouts_that_are_not_simulated_say_so():
     with pytest.raises(NotImplementedError, match="sparse_csr"):
         torch.eye(3).to_sparse_csr().to(ONE)

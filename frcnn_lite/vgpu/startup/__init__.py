@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH: Python imports its `sitecustomize` when a process starts."""

@@ -1,0 +1,129 @@
+"""Modules, parameters and optimizers: the objects a program holds stay the objects it holds."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+pytestmark = pytest.mark.usefixtures("gpus")
+
+
+def net() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(48, 2)).double()
+
+
+def images(rows: int) -> torch.Tensor:
+    return torch.linspace(-1, 1, rows * 36, dtype=torch.float64).sin().view(rows, 1, 6, 6)
+
+
+def test_moving_a_module_keeps_its_parameters():
+    module = net()
+    before = list(module.parameters())
+    for move in (
+        lambda: module.cuda(),
+        lambda: module.cuda(2),
+        lambda: module.to("cuda:1"),
+        lambda: module.cpu(),
+        lambda: module.to(3),
+    ):
+        move()
+        assert all(p is q and isinstance(p, nn.Parameter) for p, q in zip(before, module.parameters(), strict=True))
+    assert {str(t.device) for t in [*module.parameters(), *module.buffers()]} == {"cuda:3"}
+    assert all(p.is_leaf and p.requires_grad for p in before)
+
+
+def test_a_module_comes_back_as_it_was():
+    module = net()
+    state = copy.deepcopy(module.state_dict())
+    module.cuda(1).cpu()
+    for name, tensor in module.state_dict().items():
+        assert type(tensor) is torch.Tensor and torch.equal(tensor, state[name])
+    assert all(type(p) is nn.Parameter for p in module.parameters())
+
+
+def test_gradients_move_with_their_parameters():
+    module = net()
+    module(images(2)).sum().backward()
+    grad = module[0].weight.grad.clone()
+    module.cuda(2)
+    assert module[0].weight.grad.device == torch.device("cuda:2")
+    assert torch.equal(module[0].weight.grad.cpu(), grad)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-3),
+        lambda p: torch.optim.Adam(p, lr=0.01),
+        lambda p: torch.optim.AdamW(p, lr=0.01, amsgrad=True),
+        lambda p: torch.optim.RMSprop(p, lr=0.01),
+    ],
+)
+def test_an_optimizer_built_before_the_move_trains_as_on_the_cpu(make: Callable):
+    host, moved = net(), net()
+    optimizers = make(host.parameters()), make(moved.parameters())
+    moved.cuda(1)
+    for _ in range(3):
+        for module, optimizer in zip((host, moved), optimizers, strict=True):
+            optimizer.zero_grad()
+            where = next(module.parameters()).device
+            module(images(4).to(where)).square().mean().backward()
+            nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+            optimizer.step()
+    for p, q in zip(host.parameters(), moved.parameters(), strict=True):
+        assert q.device == torch.device("cuda:1")
+        # Adam divides by the square root of gradients that are zero up to rounding before a BatchNorm.
+        torch.testing.assert_close(p, q.cpu(), rtol=1e-10, atol=1e-10)
+
+
+def test_assigning_data_moves_the_tensor_under_its_name():
+    p = nn.Parameter(torch.ones(2))
+    p.data = torch.full((3,), 2.0, device="cuda:1")
+    assert p.device == torch.device("cuda:1") and p.tolist() == [2, 2, 2] and p.requires_grad
+    p.data = torch.zeros(1, device="cuda:2")
+    assert p.device == torch.device("cuda:2") and (p * 2).device == torch.device("cuda:2")
+    (p * 3).sum().backward()
+    assert p.grad.tolist() == [3]
+    p.data.add_(5)
+    assert p.tolist() == [5]
+    p.data = torch.ones(4)
+    assert type(p) is nn.Parameter and p.device.type == "cpu" and p.shape == (4,)
+
+
+def test_hooks_survive_the_move():
+    p = nn.Parameter(torch.ones(2))
+    seen: list[object] = []
+    p.register_hook(lambda grad: seen.append(grad.device))
+    p.data = p.data.cuda(1)
+    p.sum().backward()
+    assert seen == [torch.device("cuda:1")]
+
+
+def test_state_dicts_load_across_devices():
+    source, target = net().cuda(1), net()
+    with torch.no_grad():
+        for p in source.parameters():
+            p.add_(1)
+    target.load_state_dict(source.state_dict())
+    assert torch.equal(target[4].weight, source[4].weight.cpu())
+    optimizer = torch.optim.Adam(source.parameters())
+    source(images(2).cuda(1)).sum().backward()
+    optimizer.step()
+    again = torch.optim.Adam(target.cuda(2).parameters())
+    again.load_state_dict(optimizer.state_dict())
+    assert all(s["exp_avg"].device == torch.device("cuda:2") for s in again.state.values())
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_modules(kind: type[nn.Module]):
+    host = kind(3, 4, 2).double()
+    moved = copy.deepcopy(host).cuda(1)
+    x = torch.randn(5, 2, 3, dtype=torch.float64)
+    out, _ = host(x)
+    other, _ = moved(x.cuda(1))
+    other.sum().backward()
+    assert other.device == torch.device("cuda:1")
+    torch.testing.assert_close(other.cpu(), out, rtol=1e-10, atol=1e-10)
