@@ -72,7 +72,10 @@ def _round_down(threshold: float, dtype: torch.dtype) -> float:
 
 
 def _keep_sorted(boxes: Tensor, classes: Tensor | None, threshold: float) -> Tensor:
-    """The fixed-point form for boxes (B, K, 4) in descending order of score; returns (B, K) bool."""
+    """The fixed-point form for boxes (B, K, 4) in descending order of score; returns (B, K) bool.
+
+    On a GPU the test for convergence waits for the device, once a round.
+    """
     suppresses = (box_iou(boxes, boxes) > threshold).triu(diagonal=1)
     if classes is not None:
         suppresses &= classes.unsqueeze(2) == classes.unsqueeze(1)
