@@ -104,15 +104,16 @@ def export(options: argparse.Namespace) -> int:
 
 
 def sheet(options: argparse.Namespace) -> int:
-    """Draw a sheet of scenes with their boxes."""
+    """Draw a sheet of scenes with their boxes, as SVG."""
     from frcnn_lite.data import DigitScenes
-    from frcnn_lite.engine.predict import draw_sheet
+    from frcnn_lite.viz import scene_sheet
 
     if options.out.exists():
         raise FileExistsError(f"{options.out} exists already; choose another name")
-    scenes = DigitScenes(options.split, options.rows * options.columns, options.seed)
-    picture = draw_sheet([scenes[index] for index in range(len(scenes))], options.columns, scenes.class_names)
-    picture.save(options.out)
+    dataset = DigitScenes(options.split, options.rows * options.columns, options.seed)
+    scenes = [dataset[index] for index in range(len(dataset))]
+    images, boxes, labels, _ = zip(*scenes, strict=True)
+    scene_sheet(images, boxes, labels, options.columns).save(options.out)
     return 0
 
 
@@ -146,20 +147,17 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 
 def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":
     """Minutes and epochs become steps here, once: what is stored is a number of steps, so a resume is exact."""
-    import math
     from dataclasses import replace
 
     from frcnn_lite import engine
 
-    steps = config.steps
     if options.minutes is not None:
-        steps = engine.steps_in(options.minutes, config)
+        config = replace(config, steps=engine.steps_in_minutes(options.minutes, config))
     if options.epochs is not None:
-        if not 0 < options.epochs < math.inf:
-            raise ValueError(f"--epochs must be a positive number, got {options.epochs}")
-        steps = math.ceil(options.epochs * config.train_images / config.batch_size)
-    _say(f"{steps} steps of {config.batch_size} images on {config.gpus or 'no'} GPUs, into {options.out}")
-    return replace(config, steps=steps)
+        config = replace(config, steps=engine.steps_in_epochs(options.epochs, config))
+    where = f"{config.gpus} GPUs" if config.gpus else "the CPU"
+    _say(f"{config.steps} steps of {config.batch_size} images on {where}, into {options.out}")
+    return config
 
 
 def _provide_gpus(gpus: int) -> None:
@@ -224,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
 
     kinds = commands.add_parser("data", help="look at data").add_subparsers(metavar="WHAT", required=True)
     command = kinds.add_parser("sheet", help="draw a sheet of digit scenes with their boxes")
-    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="picture to write")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="SVG file to write")
     command.add_argument("--split", choices=("train", "test"), default="train")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--rows", type=int, default=4)

@@ -55,7 +55,7 @@ def test_help_imports_no_torch():
 def test_train_says_where_and_how_good(tmp_path, capsys):
     assert run("train", *QUICK, "--steps", 2, "--seed", 7, "--lr", 0.001, "--out", tmp_path / "r") == 0
     said = capsys.readouterr()
-    assert said.out == "" and "2 steps of 2 images on no GPUs" in said.err and "AP50" in said.err
+    assert said.out == "" and "2 steps of 2 images on the CPU" in said.err and "AP50" in said.err
     config = RunDirectory.open(tmp_path / "r").read_config()
     assert (config.steps, config.batch_size, config.seed, config.lr, config.gpus) == (2, 2, 7, 0.001, 0)
 
@@ -106,9 +106,10 @@ def test_export_writes_weights_once(trained, tmp_path, capsys):
 
 
 def test_a_sheet_of_scenes(tmp_path, capsys):
-    assert run("data", "sheet", "--rows", 1, "--columns", 2, "--out", tmp_path / "s.png") == 0
-    assert Image.open(tmp_path / "s.png").size == (260, 128)
-    fails(capsys, "exists already", "data", "sheet", "--out", tmp_path / "s.png")
+    assert run("data", "sheet", "--rows", 1, "--columns", 2, "--out", tmp_path / "s.svg") == 0
+    drawn = (tmp_path / "s.svg").read_text(encoding="utf-8")
+    assert drawn.startswith("<svg") and "2 pictures with a box around every digit" in drawn
+    fails(capsys, "exists already", "data", "sheet", "--out", tmp_path / "s.svg")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_a_sheet_of_scenes(tmp_path, capsys):
         ("data must be 'digits', got 'mnist'", ("--data", "mnist")),
         ("no such file or directory: 'nowhere'", ("--data", "voc:nowhere")),
         ("minutes must be a positive number, got -5.0", ("--minutes", "-5")),
-        ("--epochs must be a positive number, got 0.0", ("--epochs", "0")),
+        ("epochs must be a positive number, got 0.0", ("--epochs", "0")),
         ("batch_size must be at least 1, got 0", ("--batch-size", "0")),
         ("steps must be at least 0, got -3", ("--steps", "-3")),
         ("no run at", ("--resume",)),

@@ -1,6 +1,6 @@
 """Training, evaluation, prediction and checkpoints: where detector, data and devices come together."""
 
-from frcnn_lite.engine.budget import steps_in
+from frcnn_lite.engine.budget import steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import held_out_pictures, open_dataset, train_pictures
@@ -31,7 +31,8 @@ __all__ = [
     "predict_file",
     "read_image",
     "save_weights",
-    "steps_in",
+    "steps_in_epochs",
+    "steps_in_minutes",
     "train",
     "train_pictures",
 ]

@@ -1,5 +1,6 @@
-"""From minutes to a number of steps: measured once, before training, so that a run is defined by its steps."""
+"""From minutes or epochs to a number of steps, once, before training: a run is defined by its steps."""
 
+import math
 import statistics
 import time
 from dataclasses import replace
@@ -13,12 +14,12 @@ WARMUP_STEPS = 3  # the first steps choose algorithms and fill caches
 TIMED_STEPS = 12
 
 
-def steps_in(minutes: float, config: TrainConfig) -> int:
+def steps_in_minutes(minutes: float, config: TrainConfig) -> int:
     """How many steps of `config` fit into `minutes` here and now, at least 1, the time to measure them included.
 
     Real steps on a throw-away model and real pictures are timed. Raises ValueError unless `minutes` is positive.
     """
-    if not 0 < minutes < float("inf"):
+    if not 0 < minutes < math.inf:
         raise ValueError(f"minutes must be a positive number, got {minutes}")
     begin = time.perf_counter()
     trial = replace(config, steps=WARMUP_STEPS + TIMED_STEPS)
@@ -32,3 +33,10 @@ def steps_in(minutes: float, config: TrainConfig) -> int:
     # The mean would carry every hiccup of a busy machine into hundreds of steps.
     per_step = statistics.median(durations[WARMUP_STEPS:])
     return max(1, int((minutes * 60 - (time.perf_counter() - begin)) / per_step))
+
+
+def steps_in_epochs(epochs: float, config: TrainConfig) -> int:
+    """How many steps of `config` show every picture `epochs` times, rounded up. Raises ValueError unless positive."""
+    if not 0 < epochs < math.inf:
+        raise ValueError(f"epochs must be a positive number, got {epochs}")
+    return math.ceil(epochs * config.train_images / config.batch_size)

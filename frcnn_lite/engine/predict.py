@@ -9,11 +9,9 @@ import torch
 from PIL import Image, ImageDraw, ImageOps
 from torch import Tensor
 
-from frcnn_lite.data import Scene
 from frcnn_lite.detection import FasterRCNN
 
 MAX_SIDE = 1024  # pixels; larger pictures are shrunk for the detector, boxes are given in their own pixels
-GAP = 4  # white pixels between the pictures of a sheet
 # Okabe and Ito's colours, told apart by colour-blind readers too: jfly.uni-koeln.de/color (2008).
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 
@@ -72,20 +70,6 @@ def draw_boxes(
         pen.rectangle((left, top - lift, right, bottom - lift - 1), fill="black")
         pen.text((x1, y1 - lift), label, fill=colour)
     return picture
-
-
-def draw_sheet(scenes: Sequence[Scene], columns: int, class_names: Sequence[str]) -> Image.Image:
-    """Scenes of one size side by side, `columns` in a row, each with its true boxes."""
-    if not scenes or columns < 1:
-        raise ValueError(f"a sheet needs at least one scene and one column, got {len(scenes)} and {columns}")
-    height, width = scenes[0].image.shape[1:]
-    rows = -(-len(scenes) // columns)
-    sheet = Image.new("RGB", (columns * (width + GAP) - GAP, rows * (height + GAP) - GAP), "white")
-    for number, scene in enumerate(scenes):
-        picture = Image.fromarray(scene.image.permute(1, 2, 0).numpy())
-        drawn = draw_boxes(picture, scene.boxes, [class_names[label] for label in scene.labels.tolist()])
-        sheet.paste(drawn, (number % columns * (width + GAP), number // columns * (height + GAP)))
-    return sheet
 
 
 def predict_file(

@@ -7,7 +7,6 @@ from torch import nn
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.detection import Detections, FasterRCNNConfig
 from frcnn_lite.engine import build_model, draw_boxes, predict, predict_file, read_image
-from frcnn_lite.engine.predict import draw_sheet
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +104,3 @@ def test_boxes_are_outlined_on_a_copy():
     drawn = np.array(draw_boxes(image, torch.tensor([[10.0, 20.0, 30.0, 35.0]]), ["7"]))
     assert not np.array(image).any()
     assert drawn[20, 10].any() and drawn[34, 29].any() and not drawn[25:33, 12:28].any() and not drawn[36:].any()
-
-
-def test_a_sheet_holds_all_scenes():
-    scenes = [DigitScenes("train", 5, size=64)[i] for i in range(5)]
-    assert draw_sheet(scenes, 2, DigitScenes.class_names).size == (2 * 64 + 4, 3 * 64 + 8)
-    with pytest.raises(ValueError, match="at least one scene"):
-        draw_sheet([], 2, DigitScenes.class_names)
