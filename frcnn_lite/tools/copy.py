@@ -1,0 +1,172 @@
+"""Take a helper home: `python -m frcnn_lite copy NAME [--out DIR]` writes NAME.py and test_NAME.py.
+
+NAME.py holds the helper and what it needs, with its source and licence; it imports nothing of this package. The tests
+are those of the package that need nothing else.
+"""
+
+import argparse
+import difflib
+import importlib.metadata
+import re
+import sys
+from pathlib import Path
+
+from frcnn_lite import __version__
+from frcnn_lite.tools.amalgamate import PACKAGE, Amalgam, NotCopyable, renamed
+from frcnn_lite.tools.modules import Module, load
+
+LAYERS = ("ops", "layers", "parallel")  # made to be taken; the rest of the package is read where it stands
+TESTS = PACKAGE.parent / "tests"
+
+
+def helpers() -> dict[str, Module]:
+    """Every public function and class of the layers, with the file it is public in."""
+    found: dict[str, Module] = {}
+    for layer in LAYERS:
+        front = load(PACKAGE / layer / "__init__.py", f"{PACKAGE.name}.{layer}")
+        found |= {name: front for name, wanted in front.imports.items() if wanted.module.startswith(front.dotted)}
+    return found
+
+
+def home_of(amalgam: Amalgam, name: str) -> Module:
+    """The file that `name` is defined in, among those of an amalgam."""
+    (home,) = (
+        module for module in amalgam.modules() if any(name in statement.binds for statement in module.statements)
+    )
+    return home
+
+
+def file_name(name: str) -> str:
+    """`nms_mask` stays, `GroupLinear` becomes `group_linear`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def licence() -> str:
+    """The text that has to travel with a copy."""
+    beside = PACKAGE.parent / "LICENSE"
+    if beside.exists():
+        return beside.read_text(encoding="utf-8")
+    installed = importlib.metadata.distribution(PACKAGE.name).read_text("licenses/LICENSE")
+    return installed or "MIT licence; see the project."
+
+
+def copied_helper(name: str, amalgam: Amalgam) -> str:
+    """The text of NAME.py."""
+    home = home_of(amalgam, name)
+    source = home.path.relative_to(PACKAGE.parent).as_posix()
+    body = amalgam.body()
+    head = [f"# {name}: copied from {source} of {PACKAGE.name} {__version__}; the licence stands at the end."]
+    for kernel in sorted(set(re.findall(r'compiled\("(\w+)"\)', body))):
+        head.append(
+            f"# Faster on the CPU with {PACKAGE.name}/ops/kernels/numba_{kernel}.py beside this file, the same without."
+        )
+    end = "\n".join(f"# {line}".rstrip() for line in licence().strip().splitlines())
+    text = "\n".join([*head, quoted(home.docstring), "", body, "", end, ""])
+    return renamed(text, file_name(name))
+
+
+def quoted(docstring: str) -> str:
+    """A docstring as it is written: the closing quotes on a line of their own after more than one line."""
+    end = "\n" if "\n" in docstring else ""
+    return f'"""{docstring}{end}"""'
+
+
+def copied_tests(name: str, amalgam: Amalgam) -> str:
+    """The text of test_NAME.py: the tests that need nothing that was not copied; empty when there are none."""
+    layer = home_of(amalgam, name).dotted.split(".")[1]
+    taken = [text for path in sorted((TESTS / layer).glob("test_*.py")) if (text := tests_of(path, name, amalgam))]
+    return "\n\n".join(taken)
+
+
+def tests_of(path: Path, name: str, copied: Amalgam) -> str:
+    """The tests of one file that speak of the helper and need only what was copied, and their own helpers."""
+    module = load(path, f"tests.{path.stem}")
+    chosen = Amalgam(module)
+    for statement in module.statements:
+        is_test = any(bound.startswith("test_") for bound in statement.binds)
+        if not is_test:
+            continue
+        alone = Amalgam(module)
+        try:
+            alone.add_statement(module, statement)
+        except NotCopyable:
+            continue
+        own, others = alone.kept.pop(module.dotted), alone.names()
+        source = "\n".join(part.source for part in own)
+        if name in {bound for _, bound in others} and others <= copied.names() and not stray(source, copied):
+            chosen.add_statement(module, statement)
+    if not chosen.kept:
+        return ""
+    file = file_name(name)
+    own = chosen.kept[module.dotted]
+    used = {word for statement in own for word in statement.needs}
+    inside = sorted(
+        bound for bound, item in module.imports.items() if bound in used and item.module.startswith(PACKAGE.name)
+    )
+    chosen.kept = {module.dotted: own}
+    outside, *rest = chosen.body().split("\n\n\n")
+    head = f"{quoted(module.docstring)}\n\n{outside}\n\nfrom {file} import {', '.join(inside)}"
+    text = "\n\n\n".join([head, *rest])
+    for other in copied.kept:
+        text = text.replace(f'"{other}"', f'"{file}"')
+    return renamed(text, file)
+
+
+def stray(source: str, copied: Amalgam) -> set[str]:
+    """Modules of this package that a test names in a string and that were not copied."""
+    return set(re.findall(rf'"({PACKAGE.name}(?:\.\w+)*)"', source)) - set(copied.kept)
+
+
+def write_copy(name: str, folder: Path) -> list[Path]:
+    """Write NAME.py and its tests into `folder`; returns what was written.
+
+    Raises:
+        ValueError: no such helper, or one that cannot stand in a file of its own.
+        FileExistsError: one of the files is there already; then nothing is written.
+    """
+    known = helpers()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`copy` without a name lists them all"
+        raise ValueError(f"no helper is called {name!r}; {hint}")
+    amalgam = Amalgam()
+    amalgam.add(known[name], name)
+    file = file_name(name)
+    texts = {
+        folder / f"{file}.py": copied_helper(name, amalgam),
+        folder / f"test_{file}.py": copied_tests(name, amalgam),
+    }
+    texts = {path: text for path, text in texts.items() if text}
+    for path in texts:
+        if path.exists():
+            raise FileExistsError(f"{path} exists already; nothing was written. Choose another folder with --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write a helper into a file of its own, or list the helpers."""
+    parser = argparse.ArgumentParser(prog="python -m frcnn_lite copy", description=main.__doc__)
+    parser.add_argument("name", nargs="?", help="a public function or class; without one, all are listed")
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="where to write; the current folder by default"
+    )
+    options = parser.parse_args(argv)
+    if options.name is None:
+        for layer in LAYERS:
+            names = [name for name, front in helpers().items() if front.dotted.endswith(f".{layer}")]
+            print(f"{layer}: {', '.join(sorted(names))}")
+        return 0
+    try:
+        for path in write_copy(options.name, options.out):
+            print(path)
+    except (ValueError, FileExistsError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

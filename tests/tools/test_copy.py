@@ -1,0 +1,111 @@
+"""`copy`: each helper, taken out of the package, stands on its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from frcnn_lite.tools import copy
+
+# Seen by every Python that starts with this folder on its path: a machine that has never heard of the package.
+WITHOUT_PACKAGE = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "frcnn_lite":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def run_outside(folder: Path, *arguments: str) -> str:
+    """Run Python in `folder` where the package cannot be imported; returns what it printed."""
+    (folder / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
+    child = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**copy_environment(), "PYTHONPATH": str(folder)},
+    )
+    assert child.returncode == 0, child.stdout + child.stderr
+    return child.stdout
+
+
+def copy_environment() -> dict[str, str]:
+    import os
+
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+
+
+def test_every_helper_is_a_file_that_needs_nothing_of_the_package(tmp_path):
+    names = sorted(copy.helpers())
+    assert {"box_iou", "nms_mask", "roi_pool", "reduce_loss"} <= set(names)
+    for name in names:
+        copy.write_copy(name, tmp_path / copy.file_name(name))
+    files = {name: copy.file_name(name) for name in names}
+    code = f"""
+import importlib, sys
+for name, file in {files!r}.items():
+    sys.path.insert(0, file)
+    assert callable(getattr(importlib.import_module(file), name)), name
+    del sys.path[0]
+assert not [name for name in sys.modules if name.startswith("frcnn_lite")]
+"""
+    run_outside(tmp_path, "-c", code)
+
+
+@pytest.mark.parametrize("name", ["box_iou", "nms_mask", "roi_pool", "reduce_loss"])
+def test_copied_tests_pass_outside_the_package(name, tmp_path):
+    helper, tests = copy.write_copy(name, tmp_path)
+    assert helper.name == f"{name}.py" and tests.name == f"test_{name}.py"
+    quick = ["-k", "not numerical and not many_regions"]  # the slow ones need no second run to show that the copy works
+    printed = run_outside(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *quick, ".")
+    assert " passed" in printed
+
+
+def test_copy_holds_what_is_needed_and_no_more(tmp_path):
+    copy.write_copy("nms_mask", tmp_path)
+    text = (tmp_path / "nms_mask.py").read_text()
+    for needed in ("def box_iou", "def box_area", "def _keep_sorted", '"nms_mask_copy::nms_mask"', "import torch\n"):
+        assert needed in text
+    for not_needed in ("def encode_boxes", "from frcnn_lite.", "frcnn_lite::"):
+        assert not_needed not in text
+    assert text.index("def box_area") < text.index("def nms_mask")
+
+
+def test_copy_carries_its_source_and_licence(tmp_path):
+    helper, *_ = copy.write_copy("roi_pool", tmp_path)
+    text = helper.read_text()
+    assert text.startswith("# roi_pool: copied from frcnn_lite/ops/roi_pool.py of frcnn_lite ")
+    assert "# MIT License" in text and "# THE SOFTWARE IS PROVIDED" in text
+    assert "Fast R-CNN" in text  # the sources the docstring cites come along
+
+
+def test_a_kernel_beside_the_copy_is_used(tmp_path):
+    copy.write_copy("roi_pool", tmp_path)
+    (tmp_path / "numba_roi_pool.py").write_text("marker = 'mine'\n")
+    printed = run_outside(tmp_path, "-c", "import roi_pool; print(roi_pool.compiled('roi_pool').marker)")
+    assert printed.strip() == "mine"
+
+
+@pytest.mark.parametrize("there", ["roi_pool.py", "test_roi_pool.py"])
+def test_nothing_is_overwritten_and_nothing_half_done(there, tmp_path, capsys):
+    (tmp_path / there).write_text("mine")
+    assert copy.main(["roi_pool", "--out", str(tmp_path)]) == 2
+    assert f"{there} exists already; nothing was written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [there]
+    assert (tmp_path / there).read_text() == "mine"
+
+
+def test_unknown_name_offers_near_ones(capsys):
+    assert copy.main(["roi_pol"]) == 2
+    assert "no helper is called 'roi_pol'; did you mean roi_pool" in capsys.readouterr().err
+
+
+def test_without_a_name_everything_is_listed(capsys):
+    assert copy.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == list(copy.LAYERS)
+    assert "nms_mask" in lines[0]
