@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-STRIPE = "border-left:4px solid #0072b2;padding:0.1em 1em;margin:0.3em 0"
+EDGE = "4px solid #0072b2"
+STRIPE = f"border-left:{EDGE};padding:0.3em 1em;margin:0.3em 0"
 
 
 @dataclass(frozen=True)

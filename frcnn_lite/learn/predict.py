@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from frcnn_lite.learn.card import Card, inline
+from frcnn_lite.learn.card import EDGE, Card, inline
 from frcnn_lite.learn.state import is_live, recall, record
 
 SECTION = "predictions"
@@ -29,7 +29,7 @@ class Prediction:
         """The question as it is stored in the notebook."""
         items = "".join(f"<li>{inline(choice)}</li>" for choice in self.choices)
         lines = [f"Predict: {self.question}", *(f"  ( ) {choice}" for choice in self.choices)]
-        return Card(f"<p><b>Predict.</b> {inline(self.question)}</p><ul>{items}</ul>", "\n".join(lines))
+        return Card(f"<b>Predict.</b> {inline(self.question)}<ul>{items}</ul>", "\n".join(lines))
 
 
 _asked: dict[str, Prediction] = {}  # the questions of this kernel, so that reveal() knows the choices
@@ -72,12 +72,12 @@ def reveal(key: str, outcome: Any) -> None:
 
 def _compare(asked: Prediction, happened: str) -> Card:
     if asked.answer is None:
-        return Card(f"<p><b>Outcome:</b> {inline(happened)}</p>", f"Outcome: {happened}")
+        return Card(f"<b>Outcome:</b> {inline(happened)}", f"Outcome: {happened}")
     if asked.answer == happened:
         words = f"You predicted {asked.answer}, and so it is."
     else:
         words = f"You predicted {asked.answer}; the run gave {happened}. Where do the two part?"
-    return Card(f"<p><b>Outcome:</b> {inline(words)}</p>", f"Outcome: {words}")
+    return Card(f"<b>Outcome:</b> {inline(words)}", f"Outcome: {words}")
 
 
 def _buttons(asked: Prediction) -> Any:
@@ -85,6 +85,7 @@ def _buttons(asked: Prediction) -> Any:
     import ipywidgets
 
     question = ipywidgets.HTML(f"<b>Predict.</b> {inline(asked.question)}")
+    question.add_class("jp-RenderedHTMLCommon")  # JupyterLab's own style, for the code in the question
     options = ipywidgets.RadioButtons(options=asked.choices, value=asked.answer, layout={"width": "max-content"})
     note = ipywidgets.HTML(_thanks(asked.answer))
 
@@ -93,7 +94,7 @@ def _buttons(asked: Prediction) -> Any:
         note.value = _thanks(change["new"])
 
     options.observe(keep, names="value")
-    return ipywidgets.VBox([question, options, note])
+    return ipywidgets.VBox([question, options, note], layout={"border_left": EDGE, "padding": "0.1em 1em"})
 
 
 def _thanks(answer: str | None) -> str:

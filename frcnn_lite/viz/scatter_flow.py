@@ -12,7 +12,7 @@ from frcnn_lite.viz.palette import LOST_COLOUR, blend, gpu_colour, ink_on
 from frcnn_lite.viz.svg import FAINT, INK, RULE, Canvas, Figure
 
 GUTTER = 92  # left of the columns: names of the lanes
-NOTES = 172  # right of the columns: what else a replica got
+LETTER = 6.6  # width of one at the size of the notes, on average and a little more
 COLUMN, TILE = 46, 36  # at most; more than 14 rows make both smaller
 WIDTH_OF_COLUMNS = 640
 HEAD, GAP = 46, 22
@@ -43,10 +43,11 @@ class _Layout:
         self.lane = max(self.tile, 24) + 12
         columns = max(flow.rows * self.column, 200)  # the captions need room even above a single row
         self.notes = GUTTER + columns + 10
-        self.width = self.notes + NOTES
+        longest = max(len(words) for words in (_verdict(flow), *(_note(flow, gpu) for gpu in range(flow.gpus))))
+        self.width = self.notes + LETTER * longest + 24
         self.lanes = HEAD + self.tile + GAP
         self.output = self.lanes + flow.gpus * self.lane + GAP
-        self.height = self.output + self.tile + 34
+        self.height = self.output + max(self.tile, 24) + 18
 
     def x(self, row: int) -> float:
         return GUTTER + row * self.column + (self.column - self.tile) / 2
@@ -109,12 +110,15 @@ def _draw_output(canvas: Canvas, layout: _Layout) -> None:
             else:
                 slot = {"fill": "none", "stroke": RULE, "stroke_width": 2, "stroke_dasharray": "4 3", "rx": 4}
                 canvas.rect(layout.x(row), top, layout.tile, layout.tile, **slot)
-    words = "all came back" if flow.kept == flow.rows else f"{_count(flow.rows - flow.kept, 'row')} lost, silently"
-    canvas.text(layout.notes, top + layout.tile / 2 + 5, words, font_weight="bold")
+    canvas.text(layout.notes, top + layout.tile / 2 + 5, _verdict(flow), font_weight="bold")
 
 
 def _title(flow: Flow) -> str:
     return f"{_count(flow.rows, 'row')} in, {flow.kept} out on {_count(flow.gpus, 'GPU')}"
+
+
+def _verdict(flow: Flow) -> str:
+    return "all came back" if flow.kept == flow.rows else f"{_count(flow.rows - flow.kept, 'row')} lost, silently"
 
 
 def _note(flow: Flow, gpu: int) -> str:
@@ -137,7 +141,8 @@ def _describe(flow: Flow) -> str:
         if flow.called(gpu):
             lanes.append(f"cuda:{gpu} runs with {span(flow.received[gpu])}")
         elif gpu < len(flow.first):
-            lanes.append(f"{span(flow.first[gpu])} are copied to cuda:{gpu}, whose replica is never called")
+            verb = "is" if len(flow.first[gpu]) == 1 else "are"
+            lanes.append(f"{span(flow.first[gpu])} {verb} copied to cuda:{gpu}, whose replica is never called")
         else:
             lanes.append(f"cuda:{gpu} stays idle")
     return f"{'; '.join(cuts)}. {'; '.join(lanes)}. {_count(flow.kept, 'row')} of {flow.rows} come back."

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -65,6 +65,7 @@ def test_idle_gpus_are_named():
     assert "all came back" in figure.markup
 
 
+@settings(deadline=None)
 @given(st.integers(1, 32), st.integers(1, 8), st.integers(1, 12))
 def test_every_state_is_well_formed_and_repeats_itself(rows, gpus, rows2):
     flow = flow_of(rows, gpus, rows2)
