@@ -33,6 +33,11 @@ _OUTSIDE = (-1, -1)
 
 
 class _Thread(threading.local):
+    def __init__(self) -> None:
+        # Asking makes a new thread take over torch.set_num_threads; else its first kernel would start a pool of its
+        # own over all cores, and replicas would fight for them.
+        torch.get_num_threads()
+
     current = 0
     # What set_device chose inside a node of a backward pass: it ends with the node, as in the engine's own threads.
     chosen: tuple[tuple[int, int], int] = (_OUTSIDE, 0)

@@ -13,10 +13,9 @@ from frcnn_lite.vgpu import devices, errors
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import VirtualTensor
 
-_base = torch._C.TensorBase
-_to, _type = _base.to, _base.type  # type: ignore[attr-defined]
-_data, _grad = _base.data, _base.grad  # type: ignore[attr-defined]
-_pinned, _pin = _base.is_pinned, _base.pin_memory  # type: ignore[attr-defined]
+_base: Any = torch._C.TensorBase
+_to, _type = _base.to, _base.type
+_data, _grad = _base.data, _base.grad
 
 
 def install(patches: Patches) -> None:

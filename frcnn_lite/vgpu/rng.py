@@ -32,6 +32,8 @@ class _GeneratorType(type(_CGenerator)):  # type: ignore[misc]
 class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
     """`torch.Generator(device)`: a CPU generator that knows the device it was made for."""
 
+    _ordinal: int | None
+
     def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
         made = super().__new__(cls)
         made._ordinal = devices.ordinal_of(device)
@@ -41,7 +43,7 @@ class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
         super().__init__()
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return devices.CPU if self._ordinal is None else devices.PUBLIC[self._ordinal]
 
 

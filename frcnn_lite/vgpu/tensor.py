@@ -23,16 +23,18 @@ class VirtualTensor(torch.Tensor):
     _host: torch.Tensor
     _ordinal: int
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         if func is _device_query:
             return devices.INTERNAL[args[0]._ordinal]
         return dispatch.run(func, args, kwargs)
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return devices.PUBLIC[self._ordinal]
 
     is_cuda = property(lambda self: True)
