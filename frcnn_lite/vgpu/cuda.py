@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -52,9 +53,23 @@ def install(patches: Patches) -> None:
     patches.set(cuda, "get_arch_list", list)
     for module in (cuda, cuda.memory):
         patches.set(module, "mem_get_info", _mem_get_info)
+    _warn_of_autocast(patches)
     patches.set(cuda.nccl, "is_available", lambda tensors: False)
     # cuDNN would be asked for its packed RNN weights and would look for a driver.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+
+
+def _warn_of_autocast(patches: Patches) -> None:
+    """Operators keep their dtype under autocast("cuda"); that must not pass unnoticed."""
+    enter, warned = torch.autocast.__enter__, []
+
+    def __enter__(self: torch.autocast) -> Any:
+        if self.device == "cuda" and self._enabled and not warned:
+            warned.append(True)
+            warnings.warn("virtual GPUs do not simulate autocast: operators keep their dtype", stacklevel=2)
+        return enter(self)
+
+    patches.set(torch.autocast, "__enter__", __enter__)
 
 
 def _ordinal(device: Any) -> int:

@@ -27,6 +27,7 @@ OWNERS = (
     torch.serialization,
     torch._utils,
     torch.backends.cudnn,
+    torch.autocast,
 )
 
 
