@@ -187,6 +187,34 @@ def test_test_runs_everything_unless_a_path_is_named(tasks, monkeypatch, args, p
     assert int(workers) >= 2 and rest == [*paths, *args]
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_lab_opens_the_first_notebook_whatever_the_doctor_says(tasks, monkeypatch, capsys, exists):
+    if exists:
+        (tasks.ROOT / "notebooks").mkdir()
+        (tasks.ROOT / "notebooks" / "00_start_here.ipynb").touch()
+    record_runs(tasks, monkeypatch, [1])  # the doctor
+    started = []
+
+    class Server:
+        def __init__(self, command, cwd):
+            started.append(command)
+            self.answers = iter([KeyboardInterrupt, 0])
+
+        def wait(self):
+            answer = next(self.answers)
+            if answer is KeyboardInterrupt:
+                raise KeyboardInterrupt  # JupyterLab asks whether it should stop, and must not be left behind
+            return answer
+
+    monkeypatch.setattr(tasks.subprocess, "Popen", Server)
+    assert tasks.lab(Path("python"), ["--no-browser"]) == 0
+    (command,) = started
+    page = "/lab/tree/notebooks/00_start_here.ipynb" if exists else "/lab"
+    assert f"--LabApp.default_url={page}" in command and command[-1] == "--no-browser"
+    assert not [word for word in command if "token" in word]
+    assert "the doctor found" in capsys.readouterr().out
+
+
 def test_lint_runs_every_tool_and_fails_when_one_does(tasks, monkeypatch):
     ran = record_runs(tasks, monkeypatch, [0, 1, 0])
     assert tasks.lint(Path("python"), []) == 1
