@@ -20,6 +20,6 @@ def test_grid_runs_row_by_row_with_all_anchors_of_a_cell_together() -> None:
     assert anchors[:2].tolist() == [[2.0, 2.0, 6.0, 6.0], [0.0, 0.0, 8.0, 8.0]]
 
 
-def test_model_has_one_prediction_for_each_anchor(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_model_has_one_prediction_for_each_anchor(model, truth) -> None:
     output = model.rpn(model.backbone(truth.images).coarse)
     assert output.logits.shape == (5, len(output.anchors)) == (5, 8 * 6 * 3)

@@ -12,7 +12,7 @@ from frcnn_lite.parallel import reduce_loss
 
 @pytest.mark.parametrize("devices", [2, 3])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-def test_losses_and_gradients_of_a_step(model, truth64, devices: int, dtype: torch.dtype, tolerance: float) -> None:  # type: ignore[no-untyped-def]
+def test_losses_and_gradients_of_a_step(model, truth64, devices: int, dtype: torch.dtype, tolerance: float) -> None:
     batch = [t.to(dtype) if t.is_floating_point() else t for t in truth64]  # 5 rows: uneven chunks
     for parameter in model.parameters():  # residual blocks start at zero, where half of the gradients vanish
         parameter.data += 0.05
@@ -31,7 +31,7 @@ def test_losses_and_gradients_of_a_step(model, truth64, devices: int, dtype: tor
             assert (got.grad.cpu() - want.grad).abs().max() <= tolerance * want.grad.abs().max(), name
 
 
-def test_detections(model, truth64) -> None:  # type: ignore[no-untyped-def]
+def test_detections(model, truth64) -> None:
     model = model.double().eval()
     expected = model(truth64.images)
     with vgpu.virtual_gpus(2):

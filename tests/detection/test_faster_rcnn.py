@@ -28,36 +28,36 @@ class OpCounter(TorchDispatchMode):
         super().__init__()
         self.ops: list[str] = []
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.ops.append(str(func))
         return func(*args, **(kwargs or {}))
 
 
-def train_step(model: FasterRCNN, batch) -> dict[str, torch.Tensor]:  # type: ignore[no-untyped-def]
+def train_step(model: FasterRCNN, batch) -> dict[str, torch.Tensor]:
     losses = reduce_loss(*model(*batch))
     torch.stack(list(losses.values())).sum().backward()
     return losses
 
 
-def rows(batch, chosen: slice):  # type: ignore[no-untyped-def]
+def rows(batch, chosen: slice):
     return type(batch)(*(tensor[chosen] for tensor in batch))
 
 
-def test_parts_are_sums_and_counts_per_image(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_parts_are_sums_and_counts_per_image(model, truth) -> None:
     parts = model(*truth)
     assert isinstance(parts, LossParts)
     assert list(parts.sums) == list(parts.counts) == NAMES
     assert all(part.shape == (5,) and part.isfinite().all() for part in (*parts.sums.values(), *parts.counts.values()))
 
 
-def test_every_parameter_receives_a_gradient(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_every_parameter_receives_a_gradient(model, truth) -> None:
     train_step(model, truth)
     missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert missing == []
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_an_image_contributes_the_same_whatever_batch_it_stands_in(model, truth64) -> None:  # type: ignore[no-untyped-def]
+def test_an_image_contributes_the_same_whatever_batch_it_stands_in(model, truth64) -> None:
     model = model.double()
     together = model(*truth64)
     for image in range(5):
@@ -67,7 +67,7 @@ def test_an_image_contributes_the_same_whatever_batch_it_stands_in(model, truth6
             assert alone.counts[name][0] == together.counts[name][image]
 
 
-def test_gradients_of_uneven_chunks_add_up_to_those_of_the_batch(model, truth64) -> None:  # type: ignore[no-untyped-def]
+def test_gradients_of_uneven_chunks_add_up_to_those_of_the_batch(model, truth64) -> None:
     whole, parts = model.double(), copy.deepcopy(model).double()
     train_step(whole, truth64)
     chunks = [parts(*rows(truth64, chosen)) for chosen in (slice(0, 3), slice(3, 5))]
@@ -77,7 +77,7 @@ def test_gradients_of_uneven_chunks_add_up_to_those_of_the_batch(model, truth64)
         torch.testing.assert_close(got.grad, expected.grad, rtol=1e-10, atol=1e-10)
 
 
-def test_detections_do_not_depend_on_the_batch_either(model, truth64) -> None:  # type: ignore[no-untyped-def]
+def test_detections_do_not_depend_on_the_batch_either(model, truth64) -> None:
     model = model.double().eval()
     together = model(truth64.images)
     alone = [model(image[None]) for image in truth64.images]
@@ -85,7 +85,7 @@ def test_detections_do_not_depend_on_the_batch_either(model, truth64) -> None:  
         torch.testing.assert_close(torch.cat([getattr(one, field) for one in alone]), values, rtol=1e-10, atol=1e-10)
 
 
-def test_images_without_objects_have_zero_box_loss_that_depends_on_parameters(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_images_without_objects_have_zero_box_loss_that_depends_on_parameters(model, truth) -> None:
     empty = rows(truth, slice(0, 1))
     assert (empty.labels == -1).all()
     losses = train_step(model, empty)
@@ -95,7 +95,7 @@ def test_images_without_objects_have_zero_box_loss_that_depends_on_parameters(mo
     assert regress is not None and not regress.any()
 
 
-def test_padding_rows_change_nothing(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_padding_rows_change_nothing(model, truth) -> None:
     more = truth._replace(
         boxes=torch.nn.functional.pad(truth.boxes, (0, 0, 0, 3)),
         labels=torch.nn.functional.pad(truth.labels, (0, 3), value=-1),
@@ -105,13 +105,13 @@ def test_padding_rows_change_nothing(model, truth) -> None:  # type: ignore[no-u
         torch.testing.assert_close(value, model(*truth).sums[name], rtol=1e-5, atol=1e-6)
 
 
-def test_seeds_decide_the_samples(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_seeds_decide_the_samples(model, truth) -> None:
     again, other = model(*truth), model(*truth._replace(seeds=truth.seeds + 1))
     assert torch.equal(model(*truth).sums["rpn_objectness"], again.sums["rpn_objectness"])
     assert not torch.equal(other.sums["rpn_objectness"], again.sums["rpn_objectness"])
 
 
-def test_a_step_reads_nothing_back_and_its_op_count_does_not_depend_on_the_batch(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_a_step_reads_nothing_back_and_its_op_count_does_not_depend_on_the_batch(model, truth) -> None:
     counted = []
     for chosen in (slice(0, 1), slice(1, 2), slice(0, 5)):
         model.zero_grad(set_to_none=True)
@@ -125,7 +125,7 @@ def test_a_step_reads_nothing_back_and_its_op_count_does_not_depend_on_the_batch
     assert [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
 
 
-def test_detections_are_sorted_valid_first_and_inside_the_image(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_detections_are_sorted_valid_first_and_inside_the_image(model, truth) -> None:
     found = model.eval()(truth.images)
     count = model.config.detections
     assert found.boxes.shape == (5, count, 4) and found.labels.dtype == torch.int64 and found.valid.dtype == torch.bool
@@ -139,7 +139,7 @@ def test_detections_are_sorted_valid_first_and_inside_the_image(model, truth) ->
             assert (box_iou(same, same).triu(1) <= model.config.detection_nms_iou).all()
 
 
-def test_a_few_steps_learn_a_batch_by_heart(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_a_few_steps_learn_a_batch_by_heart(model, truth) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     history = []
     for _ in range(60):
@@ -149,11 +149,11 @@ def test_a_few_steps_learn_a_batch_by_heart(model, truth) -> None:  # type: igno
     assert history[-1] < history[0] / 2
 
 
-def test_state_dict_holds_parameters_only(model) -> None:  # type: ignore[no-untyped-def]
+def test_state_dict_holds_parameters_only(model) -> None:
     assert list(model.state_dict()) == [name for name, _ in model.named_parameters()]
 
 
-def test_wrong_arguments_are_named(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_wrong_arguments_are_named(model, truth) -> None:
     with pytest.raises(ValueError, match=r"images must be \(B, 3, H, W\) floats in 0..1, got \(3, 64, 48\)"):
         model(truth.images[0])
     with pytest.raises(ValueError, match=r"images must be .* torch.uint8"):

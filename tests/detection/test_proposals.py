@@ -25,7 +25,7 @@ def test_first_kept_compacts_in_order() -> None:
     assert valid.tolist() == [[True, True, False], [True, True, True]]
 
 
-def test_targets_are_the_boxes_and_classes_the_regions_overlap(model, truth) -> None:  # type: ignore[no-untyped-def]
+def test_targets_are_the_boxes_and_classes_the_regions_overlap(model, truth) -> None:
     config, weights = model.config, model.box_head.delta_weights
     output = model.rpn(model.backbone(truth.images).coarse)
     proposals = model._propose(output, (64, 48))
@@ -46,7 +46,7 @@ def test_targets_are_the_boxes_and_classes_the_regions_overlap(model, truth) -> 
         torch.testing.assert_close(reached[positive], objects[index[positive]], rtol=1e-4, atol=1e-3)
 
 
-def test_invalid_proposals_are_never_sampled(model) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_proposals_are_never_sampled(model) -> None:
     boxes = torch.tensor([[[0.0, 0, 20, 20]]])
     far = torch.tensor([[[40.0, 40, 60, 60]]]).repeat(1, 16, 1)
     proposals = Proposals(far, torch.zeros(1, 16, dtype=torch.bool))

@@ -13,5 +13,5 @@ def compiled(name: str) -> ModuleType | None:
     """
     try:
         return importlib.import_module(f"frcnn_lite.ops.kernels.numba_{name}")
-    except ImportError:
+    except (ImportError, RuntimeError):  # RuntimeError: numba finds no folder that it may write its cache to
         return None
