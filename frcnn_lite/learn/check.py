@@ -12,6 +12,8 @@ from frcnn_lite.learn.state import recall, record
 
 SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
 
+_hints_seen: dict[str, int] = {}  # steps taken in this kernel, for when nothing is kept on disk
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -37,15 +39,14 @@ def check(key: str, function: Callable[..., Any]) -> None:
 
 
 def hint(key: str) -> None:
-    """Print the next step of the hint ladder; after the last one, start again."""
+    """Print the next step of the hint ladder, the task before the first; after the last step, start again."""
     exercise = find_exercise(key)
     step = _hints_seen.get(key, recall("hints", key) or 0) % len(exercise.hints)
     _hints_seen[key] = step + 1
     record("hints", key, step + 1)
+    if step == 0:
+        print(f"Task: {exercise.task}")
     print(f"Hint {step + 1} of {len(exercise.hints)}: {exercise.hints[step]}")
-
-
-_hints_seen: dict[str, int] = {}  # of this kernel, where nothing is kept on disk
 
 
 def solution(key: str) -> Card:

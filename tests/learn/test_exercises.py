@@ -71,8 +71,16 @@ def test_hints_climb_and_start_again(key, capsys):
     for _ in range(steps + 1):
         learn.hint(key)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == lines[-1] == f"Hint 1 of {steps}: {exercise.hints[0]}"
-    assert lines[steps - 1] == f"Hint {steps} of {steps}: {exercise.hints[-1]}"
+    assert lines[:2] == lines[-2:] == [f"Task: {exercise.task}", f"Hint 1 of {steps}: {exercise.hints[0]}"]
+    assert lines[steps] == f"Hint {steps} of {steps}: {exercise.hints[-1]}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_and_module_hold_the_same_exercises(path):
+    text = path.read_text(encoding="utf-8")
+    own = {key for key in KEYS if key.startswith(path.name[:2])}
+    for call in ("check", "solution"):
+        assert set(re.findall(rf'learn\.{call}\(\\"([^"\\]+)', text)) == own, call
 
 
 @pytest.mark.parametrize("key", KEYS)
