@@ -92,24 +92,20 @@ def check_torchvision() -> Finding:
     mismatch = ("torchvision::nms does not exist", "undefined symbol", "custom C++ ops", "procedure could not be found")
     if any(sign in found.complaint for sign in mismatch):
         message = f"torch {torch} and torchvision {torchvision} are different builds ({found.complaint})"
-        wheels = f"torch=={torch.split('+')[0]} torchvision=={torchvision.split('+')[0]}"
-        pip = f"{sys.executable} -m pip install --force-reinstall --no-deps"
         where = f"--index-url {CPU_INDEX} " if "+cpu" in torch else ""
-        return Finding("torchvision", False, message, f"take both from one index: {pip} {where}{wheels}")
+        pip = f"{sys.executable} -m pip install --force-reinstall --no-deps --constraint {ROOT / 'constraints.txt'}"
+        return Finding("torchvision", False, message, f"take both from one index: {pip} {where}torch torchvision")
     return Finding("torchvision", False, f"cannot be imported: {found.complaint}", START_OVER)
 
 
 def check_devices() -> Finding:
     count = int(ask_torch().printed.split()[-1])
-    driver = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
     if count:
-        return Finding(
-            "devices", True, f"{count} CUDA device{'s' if count > 1 else ''}; notebooks that need more use virtual GPUs"
-        )
+        found = f"{count} CUDA device{'s' if count > 1 else ''}"
+        return Finding("devices", True, f"{found}; notebooks that need more use virtual GPUs")
+    driver = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi") is not None
     unused = " (the NVIDIA driver here does not serve this build of torch)" if driver else ""
-    return Finding(
-        "devices", True, f"no CUDA device{unused}: the notebooks use virtual GPUs, which is what they are made for"
-    )
+    return Finding("devices", True, f"no CUDA device{unused}: the notebooks use virtual GPUs, made for this")
 
 
 def check_kernel() -> Finding:

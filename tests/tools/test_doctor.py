@@ -56,7 +56,7 @@ def test_cpu_torch_beside_cuda_torchvision_is_recognised_with_its_fix(broken, mo
     assert not found.ok
     assert "torch 2.15.0+cpu and torchvision 0.29.2 are different builds" in found.message
     assert "operator torchvision::nms does not exist" in found.message
-    assert found.fix.endswith(f"--index-url {doctor.CPU_INDEX} torch==2.15.0 torchvision==0.29.2")
+    assert found.fix.endswith(f"constraints.txt --index-url {doctor.CPU_INDEX} torch torchvision")
 
 
 def test_missing_torch_leaves_out_what_needs_it(broken, capsys):
