@@ -61,7 +61,8 @@ def install(patches: Patches) -> None:
 
 def _warn_of_autocast(patches: Patches) -> None:
     """Operators keep their dtype under autocast("cuda"); that must not pass unnoticed."""
-    enter, warned = torch.autocast.__enter__, []
+    enter = torch.autocast.__enter__
+    warned: list[bool] = []
 
     def __enter__(self: torch.autocast) -> Any:
         if self.device == "cuda" and self._enabled and not warned:

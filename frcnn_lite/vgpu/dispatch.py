@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._C import DispatchKey, DispatchKeySet
 
 from frcnn_lite.vgpu import devices, errors, rng, tensor
 
@@ -23,10 +24,13 @@ _MIXED = _INDEXING | _COPIES | _READS_ON_HOST
 _RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"))
 
 
+_LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add(DispatchKey.ZeroTensor)
+
+
 class _Plan:
     """What `run` must know of one operator."""
 
-    __slots__ = ("alters", "has_device", "mixed", "names", "random", "resizes", "shares", "written")
+    __slots__ = ("alters", "has_device", "mixed", "names", "nests", "random", "resizes", "shares", "written")
 
     def __init__(self, func: torch._ops.OpOverload) -> None:
         schema = func._schema
@@ -40,6 +44,7 @@ class _Plan:
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
+        self.nests = not (self.shares or torch.Tag.pointwise in func.tags)  # may call operators on views of its own
         # For results that are an argument itself (in-place, out=): where to find it.
         self.alters = tuple(self._source(a, arguments) for a in aliased) if self.written and self.shares else None
 
@@ -100,7 +105,9 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
             host_kwargs["pin_memory"] = False
     if plan.random:
         with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
-            result = func(*host_args, **host_kwargs)
+            result = _run_on_host(func, host_args, host_kwargs)
+    elif plan.nests:
+        result = _run_on_host(func, host_args, host_kwargs)
     else:
         result = func(*host_args, **host_kwargs)
     if plan.alters is not None:
@@ -108,6 +115,17 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     if target is None:
         return result
     return _wrapped(result, target, tensor.view if plan.shares else tensor.wrap)
+
+
+def _run_on_host(func: Any, args: list, kwargs: dict) -> Any:
+    """Call the CPU kernel with the conjugate and negative bits honoured.
+
+    Inside `__torch_dispatch__` PyTorch ignores them: a kernel that makes a conjugate view of its own and passes it on,
+    as linalg_pinv does, would compute with the values unconjugated.
+    """
+    exclude = torch._C._dispatch_tls_local_exclude_set() - _LAZY_BITS
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), exclude):
+        return func(*args, **kwargs)
 
 
 def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[Any, int, bool]:

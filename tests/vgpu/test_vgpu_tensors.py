@@ -145,6 +145,18 @@ def test_complex_views():
     assert torch.fft.ifft(torch.fft.fft(x)).sub(x).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("name", ["pinv", "svd", "lstsq"])
+def test_kernels_that_conjugate_inside(name: str):
+    torch.manual_seed(0)
+    a = torch.randn(4, 4, dtype=torch.complex64)
+    function = getattr(torch.linalg, name)
+    given = (a, a[:, :1].clone()) if name == "lstsq" else (a,)
+    host, moved = function(*given), function(*(t.to(ONE) for t in given))
+    if name != "pinv":
+        host, moved = host[0], moved[0]
+    torch.testing.assert_close(moved.cpu(), host)
+
+
 def test_pinned_memory():
     assert torch.ones(2).pin_memory().is_pinned() and not torch.ones(2).is_pinned()
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
