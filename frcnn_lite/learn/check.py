@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from random import Random
+from textwrap import fill
 from typing import Any
 
 from frcnn_lite.learn.card import Card, folded
@@ -11,6 +12,7 @@ from frcnn_lite.learn.exercise import TODO, Case, Exercise, Mistake, show
 from frcnn_lite.learn.state import recall, record
 
 SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
+COLUMNS = 100
 
 _hints_seen: dict[str, int] = {}  # steps taken in this kernel, for when nothing is kept on disk
 
@@ -35,7 +37,8 @@ def check(key: str, function: Callable[..., Any]) -> None:
     verdict = judge(exercise, function)
     if verdict.solved:
         record("solved", key, True)
-    print(f"{key}: {verdict.words}")
+    for line in f"{key}: {verdict.words}".splitlines():
+        print(fill(line, COLUMNS, subsequent_indent="  "))
 
 
 def hint(key: str) -> None:
@@ -98,16 +101,24 @@ def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
 
 def _first_difference(exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> int | None:
     for i, (case, result) in enumerate(zip(cases, given, strict=True)):
-        if not exercise.agree(result, case.call(exercise.reference)):
+        if not _agree(exercise, result, case.call(exercise.reference)):
             return i
     return None
+
+
+def _agree(exercise: Exercise, given: Any, expected: Any) -> bool:
+    """A reader may return anything; what cannot be compared is not right."""
+    try:
+        return bool(exercise.agree(given, expected))
+    except Exception:
+        return False
 
 
 def _is(mistake: Mistake, exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> bool:
     if mistake.recognise is not None:
         return mistake.recognise(cases, given)
     return any(
-        all(exercise.agree(result, case.call(answer)) for case, result in zip(cases, given, strict=True))
+        all(_agree(exercise, result, case.call(answer)) for case, result in zip(cases, given, strict=True))
         for answer in mistake.answers
     )
 

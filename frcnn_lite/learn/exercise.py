@@ -81,5 +81,5 @@ def show(value: Any) -> str:
     """A value in a sentence: tensors by shape and device, the rest by repr."""
     if hasattr(value, "shape") and hasattr(value, "device"):
         place = "" if value.device.type == "cpu" else f" on {value.device}"
-        return f"<{' x '.join(map(str, value.shape)) or '0-d'} tensor{place}>"
+        return f"<tensor {tuple(value.shape)}{place}>"
     return repr(value)

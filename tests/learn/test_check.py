@@ -3,6 +3,7 @@
 import operator
 
 import pytest
+import torch
 
 from frcnn_lite import learn
 from frcnn_lite.learn.check import find_exercise, judge
@@ -42,6 +43,21 @@ def test_an_exception_is_reported_not_raised():
 
 def test_forgotten_return_is_a_wrong_answer():
     assert "double(1) gave None" in judge(DOUBLE, lambda x: None).words
+
+
+def test_what_cannot_be_compared_is_a_wrong_answer():
+    """A tensor of several values has no truth value."""
+    verdict = judge(find_exercise("02.chunk_sizes"), lambda rows, devices: torch.ones(devices))
+    assert "chunk_sizes(10, 2) gave <tensor (2,)>; right is [5, 5]." in verdict.words
+
+
+def test_long_lines_are_wrapped(capsys):
+    learn.check(
+        "02.chunk_sizes", lambda rows, devices: [rows // devices + (k < rows % devices) for k in range(devices)]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("02.chunk_sizes: not yet: you split evenly.")
+    assert max(map(len, lines)) <= 100
 
 
 def test_partly_solved_starter_is_not_solved_yet():
