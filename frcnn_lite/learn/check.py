@@ -60,9 +60,12 @@ def solution(key: str) -> Card:
 def find_exercise(key: str) -> Exercise:
     """The exercise "NN.name" out of `learn/exercises/nbNN.py`."""
     number = key.partition(".")[0]
+    home = f"frcnn_lite.learn.exercises.nb{number}"
     try:
-        module = import_module(f"frcnn_lite.learn.exercises.nb{number}")
-    except ModuleNotFoundError:
+        module = import_module(home)
+    except ModuleNotFoundError as error:
+        if error.name != home:
+            raise  # the exercises are there, something that they need is not
         raise KeyError(
             f"{key!r}: there are no exercises of notebook {number!r}; a key reads like '02.chunk_sizes'"
         ) from None
