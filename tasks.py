@@ -160,6 +160,7 @@ def lab(python: Path, args: list[str]) -> int:
     """Run the doctor, then JupyterLab with the whole project in its file browser."""
     if subprocess.run([str(python), "-m", "frcnn_lite.tools.doctor"], cwd=ROOT).returncode:
         say("the doctor found what is listed above; JupyterLab opens all the same")
+    trust_notebooks(python)
     first = ROOT / "notebooks" / "00_start_here.ipynb"
     page = "/lab/tree/notebooks/" + first.name if first.exists() else "/lab"
     command = [str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url={page}"]
@@ -170,6 +171,14 @@ def lab(python: Path, args: list[str]) -> int:
             return server.wait()
         except KeyboardInterrupt:
             continue  # JupyterLab got it too, and asks whether it should stop
+
+
+def trust_notebooks(python: Path) -> None:
+    """Let JupyterLab show the stored figures at once: of a notebook it does not trust it shows their text alone."""
+    stored = sorted(map(str, (ROOT / "notebooks").glob("*.ipynb")))
+    if stored:
+        say("trusting the stored figures of notebooks/")
+        subprocess.run([str(python), "-m", "jupyter", "trust", *stored], cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
 def is_path(arg: str) -> bool:
@@ -263,6 +272,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("command", choices=[*COMMANDS, "clean"])
     parser.add_argument("--torch", metavar="|".join(TORCH_CHOICES), help="which build of torch .venv holds")
     options, args = parser.parse_known_args(argv)
+    # Threads of torch that wait must not burn the core that another one needs: a step on shared cores took 8 times longer.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return clean() if options.command == "clean" else COMMANDS[options.command](set_up(options.torch), args)
     except TaskError as error:

@@ -172,7 +172,7 @@ def _provide_gpus(gpus: int) -> None:
         raise ValueError(f"--gpus must be at most {max(real, MAX_VIRTUAL_GPUS)} here, got {gpus}")
     from frcnn_lite import vgpu
 
-    vgpu.enable(gpus)
+    vgpu.enable(gpus, force=True)  # a machine with one GPU asked for two: virtual ones take the place of all
     _say(f"{gpus} virtual GPUs ({real} real here): values as on GPUs, computed on the CPU; times mean nothing")
 
 

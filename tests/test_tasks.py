@@ -192,7 +192,7 @@ def test_lab_opens_the_first_notebook_whatever_the_doctor_says(tasks, monkeypatc
     if exists:
         (tasks.ROOT / "notebooks").mkdir()
         (tasks.ROOT / "notebooks" / "00_start_here.ipynb").touch()
-    record_runs(tasks, monkeypatch, [1])  # the doctor
+    ran = record_runs(tasks, monkeypatch, [1, 0])  # the doctor fails, trusting works
     started = []
 
     class Server:
@@ -211,6 +211,8 @@ def test_lab_opens_the_first_notebook_whatever_the_doctor_says(tasks, monkeypatc
     (command,) = started
     page = "/lab/tree/notebooks/00_start_here.ipynb" if exists else "/lab"
     assert f"--LabApp.default_url={page}" in command and command[-1] == "--no-browser"
+    trusted = [command for command in ran if "trust" in command]
+    assert [command[-1].endswith("00_start_here.ipynb") for command in trusted] == [True] * exists
     assert not [word for word in command if "token" in word]
     assert "the doctor found" in capsys.readouterr().out
 
