@@ -272,7 +272,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("command", choices=[*COMMANDS, "clean"])
     parser.add_argument("--torch", metavar="|".join(TORCH_CHOICES), help="which build of torch .venv holds")
     options, args = parser.parse_known_args(argv)
-    # Threads of torch that wait must not burn the core that another one needs: a step on shared cores took 8 times longer.
+    # A waiting thread of torch must not burn the core that another needs: steps on shared cores took 8 times longer.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         return clean() if options.command == "clean" else COMMANDS[options.command](set_up(options.torch), args)
