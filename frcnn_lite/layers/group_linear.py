@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from frcnn_lite.layers.run_product import run_product
 
 # Up to this many elements (1 MiB of float32), copying each group's row once for every class costs less time than
-# launching one product a group.
+# launching one product a run of groups.
 REPEAT_BELOW = 2**18
 
 
@@ -24,7 +26,7 @@ class GroupLinear(nn.Module):
     Class c computes `x[:, group of c] @ weight[c].T + bias[c]`, in einsum `bni,noi->bno` on rows repeated by class.
     `weight` is (n_classes, Cc, Cg) and `bias` (n_classes, Cc): those of a list of `nn.Linear`, stacked as they are.
     A group may have any number of classes, none included. The repeated rows, n_classes / G times the input, are not
-    stored, except below a million bytes, where one copy costs less than a product for each group.
+    stored, except below a million bytes, where one copy costs less than a product for each run of groups.
     Source: `Parallel_GroupLinear` of the post, completed; its bound 1 / sqrt(n_classes) is 1 / sqrt(Cg) here, as in
     `nn.Linear`, because Cg numbers are summed.
     """
@@ -47,7 +49,7 @@ class GroupLinear(nn.Module):
             )
         _check_positive(group_channels=group_channels, class_channels=class_channels)
         self.n_groups, self.nclasses_per_group, self.n_classes = n_groups, sizes, sum(sizes)
-        self.even = len(set(sizes)) == 1
+        self.runs = [(len(list(run)), classes) for classes, run in groupby(sizes)]
         self.group_channels, self.class_channels = group_channels, class_channels
         self.weight = nn.Parameter(torch.empty(self.n_classes, class_channels, group_channels))
         self.bias = nn.Parameter(torch.empty(self.n_classes, class_channels)) if bias else None
@@ -61,29 +63,18 @@ class GroupLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 3 or x.shape[1:] != (self.n_groups, self.group_channels):
             raise ValueError(f"x: expected (B, {self.n_groups}, {self.group_channels}), got {tuple(x.shape)}")
-        if self.even:
-            return self._one_product(x)
-        if x.shape[0] * self.n_classes * self.group_channels <= REPEAT_BELOW:
+        repeated = x.shape[0] * self.n_classes * self.group_channels
+        if len(self.runs) > 1 and repeated <= REPEAT_BELOW:
             return self._product_by_class(x)
-        return self._product_by_group(x)
-
-    def _one_product(self, x: Tensor) -> Tensor:
-        """Groups of one size: the classes of a group lie end to end, so its weights are one matrix without moving."""
-        width = self.nclasses_per_group[0] * self.class_channels
-        weight = self.weight.reshape(self.n_groups, width, self.group_channels)
-        bias = None if self.bias is None else self.bias.reshape(self.n_groups, width)
-        out = _batched_product(x, weight, bias)
-        return out.reshape(x.shape[0], self.n_classes, self.class_channels)
+        return self._product_by_run(x)
 
     def _product_by_class(self, x: Tensor) -> Tensor:
         """The definition, word for word: repeat each group's row for its classes, then one product a class."""
         return _batched_product(x.index_select(1, self.class_group), self.weight, self.bias)
 
-    def _product_by_group(self, x: Tensor) -> Tensor:
-        """One product a group, on views of input and weights: nothing is repeated."""
-        weights = self.weight.split(list(self.nclasses_per_group))
-        products = [F.linear(row, w.flatten(0, 1)) for row, w in zip(x.unbind(1), weights, strict=True)]
-        out = torch.cat(products, dim=1).view(x.shape[0], self.n_classes, self.class_channels)
+    def _product_by_run(self, x: Tensor) -> Tensor:
+        """One batched product for each run of neighbouring groups with equally many classes: nothing is repeated."""
+        out = run_product(x, self.weight, self.runs).permute(2, 0, 1)
         return out if self.bias is None else out + self.bias
 
     @classmethod

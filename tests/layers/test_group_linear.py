@@ -17,6 +17,7 @@ from frcnn_lite.layers import (
 )
 from frcnn_lite.layers.class_head import stack_state_dict, unstack_state_dict
 from frcnn_lite.layers.measure import peak_bytes
+from frcnn_lite.layers.run_product import run_product
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 RAGGED = st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)
@@ -56,13 +57,13 @@ def test_group_linear_equals_the_loop(sizes, cg, cc, batch, bias, dtype):
     assert_same_step(layer, linears, x, lambda v: loop(linears, v, sizes), dtype)
 
 
-@pytest.mark.parametrize("sizes", [(3, 0, 5), (1, 1, 1), (0, 7), (4,), (2, 2, 2), (1, 0, 0)])
+@pytest.mark.parametrize("sizes", [(3, 0, 5), (1, 1, 1), (0, 7), (4,), (2, 2, 2), (1, 0, 0), (2, 2, 0, 0, 3)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_every_way_of_computing_gives_the_same(sizes, bias):
     layer = GroupLinear(len(sizes), sizes, 6, 4, bias).double()
     x = torch.randn(5, len(sizes), 6, dtype=torch.float64)
     expected = loop(layer.to_linears(), x, sizes)
-    ways = [layer, layer._product_by_class, layer._product_by_group]
+    ways = [layer, layer._product_by_class, layer._product_by_run]
     for way in ways:
         torch.testing.assert_close(way(x), expected, rtol=1e-10, atol=1e-10)
 
@@ -113,11 +114,37 @@ def test_both_unpack_to_the_linears_they_came_from():
             assert torch.equal(mine.bias, theirs.bias)
 
 
-def test_gradcheck():
-    layer = GroupLinear(3, (2, 0, 1), 4, 2).double()
-    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(layer, (x,))
-    assert torch.autograd.gradgradcheck(layer, (x,))
+@pytest.mark.parametrize("way", ["forward", "_product_by_run"])
+def test_gradcheck(way):
+    layer = GroupLinear(4, (2, 0, 1, 1), 4, 2).double()
+    x = torch.randn(2, 4, 4, dtype=torch.float64, requires_grad=True)
+
+    def call(x, weight):
+        return torch.func.functional_call(layer, {"weight": weight}, (x,)) if way == "forward" else run(x, weight)
+
+    def run(x, weight):
+        return run_product(x, weight, layer.runs)
+
+    inputs = (x, layer.weight.detach().clone().requires_grad_())
+    assert torch.autograd.gradcheck(call, inputs)
+    assert torch.autograd.gradgradcheck(call, inputs)
+
+
+def test_gradients_where_only_one_of_the_two_is_wanted():
+    layer = GroupLinear(3, (3, 0, 5), 4, 2).double()
+    x = torch.randn(2, 3, 4, dtype=torch.float64)
+    layer._product_by_run(x).sum().backward()
+    frozen = x.clone().requires_grad_()
+    layer.requires_grad_(False)._product_by_run(frozen).sum().backward()
+    expected = x.clone().requires_grad_()
+    loop(layer.to_linears(), expected, (3, 0, 5)).sum().backward()
+    torch.testing.assert_close(frozen.grad, expected.grad, rtol=1e-10, atol=1e-10)
+
+
+def test_works_under_torch_func():
+    layer = GroupLinear(3, (3, 0, 5), 4, 2).double()
+    x = torch.randn(5, 2, 3, 4, dtype=torch.float64)
+    torch.testing.assert_close(torch.func.vmap(layer._product_by_run)(x), torch.stack([layer(part) for part in x]))
 
 
 @pytest.mark.parametrize("sizes", [(3, 0, 5), (1,), (2, 2)])
@@ -155,7 +182,7 @@ def test_graph_attention_is_the_papers_formula():
     expected = torch.zeros(3, 4, dtype=torch.float64)
     for i in range(3):
         scores = torch.stack([nn.functional.leaky_relu(to @ h[i] + frm @ h[j], 0.2) for j in range(3)])
-        expected[i] = nn.functional.elu(sum(a * h[j] for j, a in enumerate(torch.softmax(scores, 0))))
+        expected[i] = x[0, i] + nn.functional.elu(sum(a * h[j] for j, a in enumerate(torch.softmax(scores, 0))))
     torch.testing.assert_close(gat(x)[0], expected)
 
 

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 import torch
 
@@ -49,12 +51,24 @@ def test_faster_form_computes_the_same_and_leaves_the_blocks_alone():
 
 def test_paired_times_run_every_candidate_every_round():
     calls = []
-    times = paired_times({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=3)
-    assert calls == ["a", "a", "b", "b"] + ["a", "b"] * 3
+
+    def slow(name):
+        calls.append(name)
+        time.sleep(0.005)  # longer than a turn: one call each
+
+    times = paired_times({"a": lambda: slow("a"), "b": lambda: slow("b")}, rounds=3)
+    assert calls[:4] == ["a", "a", "b", "b"]
+    assert [sorted(calls[k : k + 2]) for k in (4, 6, 8)] == [["a", "b"]] * 3
     assert [len(seconds) for seconds in times.values()] == [3, 3]
     assert median_ratio({"a": [1.0, 2.0, 9.0], "b": [2.0, 4.0, 3.0]}, "a", "b") == 0.5
     with pytest.raises(ValueError, match="rounds: expected 1 or more, got 0"):
         paired_times({}, rounds=0)
+
+
+def test_a_short_call_is_repeated():
+    calls = []
+    paired_times({"short": lambda: calls.append(1)}, rounds=1)
+    assert len(calls) > 3
 
 
 def test_peak_counts_what_is_alive_at_once():
