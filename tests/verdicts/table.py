@@ -8,6 +8,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "verdicts.md"
 POSTS = {
+    "002": (
+        "grouped convolution, and einsum in place of FC layers",
+        "blog post without a date; its listings point to torch 1.0 or 1.1, about 2019",
+    ),
     "003": (
         "DataParallel: the dimension of the output is different from the input",
         "blog post, 15 December 2021, torch 1.5.0+cu101",
