@@ -5,6 +5,8 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
+from verdict import Verdict
+
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "verdicts.md"
 POSTS = {
@@ -28,16 +30,20 @@ general; **wrong**; **typo**.
 """
 
 
-def page() -> str:
-    """The whole of docs/verdicts.md, from the marks on the tests beside this file."""
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
-    for module in sorted(HERE.glob("test_post_*.py")):
-        importlib.import_module(module.stem)
-    from verdict import VERDICTS
+def verdicts() -> list[Verdict]:
+    """The marks on the tests of the files beside this one, in their order.
 
+    Read from the tests and not from a list that `verdict` fills: pytest imports the same files under names of its own,
+    and each mark would stand in such a list twice.
+    """
+    modules = [importlib.import_module(path.stem) for path in sorted(HERE.glob("test_post_*.py"))]
+    return [test.verdict for module in modules for test in vars(module).values() if hasattr(test, "verdict")]
+
+
+def page() -> str:
+    """The whole of docs/verdicts.md."""
     sections = [HEADER]
-    for post, rows in groupby(VERDICTS, key=lambda row: row.post):
+    for post, rows in groupby(verdicts(), key=lambda row: row.post):
         title, source = POSTS[post]
         sections.append(f"## Post {post}: {title}\n\nSource: {source}.\n")
         lines = ["| where | the post says | ruling | why | shown in | proof |", "|---|---|---|---|---|---|"]

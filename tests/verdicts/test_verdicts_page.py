@@ -9,10 +9,11 @@ def test_page_is_in_step_with_the_proofs():
     assert table.PAGE.read_text(encoding="utf-8") == table.page(), "run: python tests/verdicts/table.py"
 
 
-def test_every_verdict_names_a_notebook_that_exists():
-    from verdict import VERDICTS
+def test_every_claim_is_judged_once():
+    judged = [(row.post, row.place, row.claim) for row in table.verdicts()]
+    assert judged and len(set(judged)) == len(judged)
 
-    table.page()
-    assert VERDICTS
-    missing = {row.notebook for row in VERDICTS if not Path(NOTEBOOKS, f"{row.notebook}.ipynb").exists()}
+
+def test_every_verdict_names_a_notebook_that_exists():
+    missing = {row.notebook for row in table.verdicts() if not Path(NOTEBOOKS, f"{row.notebook}.ipynb").exists()}
     assert not missing

@@ -25,16 +25,13 @@ class Verdict:
     proof: str
 
 
-VERDICTS: list[Verdict] = []
-
-
 def verdict(post: str, place: str, *, claim: str, ruling: str, because: str, notebook: str) -> Callable[[Test], Test]:
-    """Record the decorated test as the proof of a ruling (one of `RULINGS`) on a claim; tests keep their order."""
+    """Mark the decorated test, as its attribute `verdict`, as the proof of a ruling (one of `RULINGS`) on a claim."""
     if ruling not in RULINGS:
         raise ValueError(f"ruling: expected one of {RULINGS}, got {ruling!r}")
 
-    def record(test: Test) -> Test:
-        VERDICTS.append(Verdict(post, place, claim, ruling, because, notebook, test.__name__))
+    def mark(test: Test) -> Test:
+        test.verdict = Verdict(post, place, claim, ruling, because, notebook, test.__name__)  # type: ignore[attr-defined]
         return test
 
-    return record
+    return mark
