@@ -270,7 +270,7 @@ def test_the_serial_head_and_its_replacement():
 @verdict(
     "002",
     "4.2",
-    claim="A dense layer has (Cg * groups) * (Cc * classes) weights, all groups Cg * Cc * classes, and Cc * classes biases.",
+    claim="A dense layer has (Cg * groups) * (Cc * classes) weights; all groups Cg * Cc * classes (+ Cc * classes).",
     ruling="right",
     because="The parameters of the layers count up to the formulas.",
     notebook=EINSUM,
