@@ -37,7 +37,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch, pickle and zipfile each raise their own kinds for a damaged file
-        raise CheckpointError(f"{path} cannot be read: {_first_line(error)}. The file was left as it is.") from error
+        raise CheckpointError(
+            f"{path} cannot be read: {_first_sentence(error)}. The file was left as it is."
+        ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint of frcnn_lite, format {FORMAT}")
     return state
@@ -54,5 +56,6 @@ def to_cpu(value: Any) -> Any:
     return value
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+def _first_sentence(error: Exception) -> str:
+    """What is wrong; torch goes on with advice about how files are broken in general."""
+    return (str(error).splitlines() or [type(error).__name__])[0].split(". ")[0].rstrip(".")

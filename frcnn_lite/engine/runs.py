@@ -71,10 +71,13 @@ class RunDirectory:
         records = []
         for number, line in enumerate(lines, start=1):
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                if number < len(lines):
-                    raise ValueError(f"{self.log_file} line {number} is no JSON object") from error
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if isinstance(record, dict) and "step" in record:
+                records.append(record)
+            elif number < len(lines):
+                raise ValueError(f"{self.log_file} line {number} is no record of a step: {line[:40]!r}")
         return [record for record in records if before_step is None or record["step"] < before_step]
 
     def cut_log(self, before_step: int) -> list[dict[str, Any]]:

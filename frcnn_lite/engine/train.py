@@ -118,7 +118,7 @@ def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool) -> tuple[RunD
     try:
         trainer.restore(state["trainer"])
         return run, int(state["step"])
-    except (KeyError, RuntimeError, ValueError) as error:
+    except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{run.checkpoint_file} is not a checkpoint of this run: {error}") from error
 
 

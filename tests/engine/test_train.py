@@ -9,6 +9,7 @@ import torch
 
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import CheckpointError, TrainConfig, load_run, train
+from frcnn_lite.engine.checkpoint import save_checkpoint
 from frcnn_lite.engine.interrupt import deferred_interrupt
 
 CONFIG = TrainConfig(steps=20, batch_size=3, image_size=64, train_images=25, test_images=0, warmup_steps=4)
@@ -155,6 +156,21 @@ def test_a_damaged_config_is_named(tmp_path):
     (run / "config.json").write_text('{"steps": ')
     with pytest.raises(ValueError, match=r"config\.json cannot be read"):
         load_run(run)
+
+
+def test_a_damaged_log_is_named(tmp_path):
+    run = quiet(replace(CONFIG, steps=1), tmp_path / "run").run_dir
+    (run / "log.jsonl").write_text('7\n{"step": 0}\n')
+    with pytest.raises(ValueError, match=r"log\.jsonl line 1 is no record of a step: '7'"):
+        load_run(run)
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    config = replace(CONFIG, steps=1)
+    run = quiet(config, tmp_path / "run").run_dir
+    save_checkpoint(run / "checkpoint.pt", {"step": 1, "trainer": [1, 2]})
+    with pytest.raises(CheckpointError, match="not a checkpoint of this run"):
+        quiet(config, run, resume=True)
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
