@@ -9,8 +9,8 @@ from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts
 from frcnn_lite.detection.postprocess import Detections, make_detections
 from frcnn_lite.detection.proposal_targets import make_proposal_targets
-from frcnn_lite.detection.proposals import Proposals, make_proposals
-from frcnn_lite.detection.rpn import RegionProposalNetwork, RPNOutput
+from frcnn_lite.detection.proposals import make_proposals
+from frcnn_lite.detection.rpn import RegionProposalNetwork
 
 
 class FasterRCNN(nn.Module):
@@ -50,7 +50,7 @@ class FasterRCNN(nn.Module):
         features = self.backbone(images)
         rpn_output = self.rpn(features.coarse)
         image_size = (images.shape[2], images.shape[3])
-        proposals = self._propose(rpn_output, image_size)
+        proposals = make_proposals(*rpn_output, self.rpn.delta_weights, image_size, self.config)
         if boxes is None or labels is None or seeds is None:
             logits, deltas = self.box_head(features.fine, proposals.boxes)
             return make_detections(logits, deltas, proposals, self.box_head.delta_weights, image_size, self.config)
@@ -59,18 +59,6 @@ class FasterRCNN(nn.Module):
         logits, deltas = self.box_head(features.fine, targets.rois)
         head_parts = self.box_head.losses(logits, deltas, targets)
         return LossParts(rpn_parts.sums | head_parts.sums, rpn_parts.counts | head_parts.counts)
-
-    def _propose(self, output: RPNOutput, image_size: tuple[int, int]) -> Proposals:
-        return make_proposals(
-            output.logits,
-            output.deltas,
-            output.anchors,
-            self.rpn.delta_weights,
-            image_size,
-            before_nms=self.config.pre_nms_proposals,
-            after_nms=self.config.proposals,
-            iou_threshold=self.config.proposal_nms_iou,
-        )
 
     def _check(self, images: Tensor, boxes: Tensor | None, labels: Tensor | None, seeds: Tensor | None) -> None:
         channels = self.config.in_channels

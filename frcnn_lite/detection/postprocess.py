@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
-from frcnn_lite.detection.proposals import Proposals
+from frcnn_lite.detection.proposals import Proposals, first_kept
 from frcnn_lite.detection.sampling import gather_rows
 from frcnn_lite.ops import clip_boxes, decode_boxes, nms_mask
 
@@ -43,6 +43,6 @@ def make_detections(
     boxes = gather_rows(boxes, order // config.num_classes)
     # Candidates below the threshold have lower scores than all others, so they suppress none of them.
     keep = nms_mask(boxes, scores, config.detection_nms_iou, labels) & (scores > config.score_threshold)
-    order = keep.logical_not().to(torch.uint8).argsort(dim=1, stable=True)[:, : config.detections]
+    order = first_kept(keep, config.detections)
     valid = keep.gather(1, order)
     return Detections(gather_rows(boxes, order), scores.gather(1, order) * valid, labels.gather(1, order), valid)

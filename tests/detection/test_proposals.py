@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import torch
 
+from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.proposal_targets import make_proposal_targets
 from frcnn_lite.detection.proposals import Proposals, first_kept, make_proposals
 from frcnn_lite.ops import box_iou, decode_boxes
@@ -8,27 +11,26 @@ from frcnn_lite.ops import box_iou, decode_boxes
 def test_proposals_are_the_best_boxes_that_nms_keeps() -> None:
     anchors = torch.tensor([[0.0, 0, 10, 10], [1, 0, 11, 10], [30, 30, 50, 50], [90, 90, 130, 130]])
     logits = torch.tensor([[0.1, 0.9, 0.5, -1.0]])
-    arguments = {"before_nms": 4, "after_nms": 4, "iou_threshold": 0.5}
-    proposals = make_proposals(logits, torch.zeros(1, 4, 4), anchors, torch.ones(4), (100, 120), **arguments)
+    config = FasterRCNNConfig(pre_nms_proposals=4, proposals=4, proposal_nms_iou=0.5)
+    arguments = logits, torch.zeros(1, 4, 4), anchors, torch.ones(4), (100, 120)
+    proposals = make_proposals(*arguments, config)
     assert proposals.valid.tolist() == [[True, True, True, False]]
     assert proposals.boxes[0, :3].tolist() == [[1, 0, 11, 10], [30, 30, 50, 50], [90, 90, 120, 100]]
-    fewer = make_proposals(
-        logits, torch.zeros(1, 4, 4), anchors, torch.ones(4), (100, 120), **arguments | {"before_nms": 2}
-    )
+    fewer = make_proposals(*arguments, replace(config, pre_nms_proposals=2))
     assert fewer.valid.tolist() == [[True, True]]
 
 
 def test_first_kept_compacts_in_order() -> None:
-    boxes = torch.arange(8.0).view(2, 4, 1)
-    rows, valid = first_kept(boxes, torch.tensor([[False, True, False, True], [True, True, True, True]]), 3)
-    assert rows[0, :2, 0].tolist() == [1.0, 3.0] and rows[1, :, 0].tolist() == [4.0, 5.0, 6.0]
-    assert valid.tolist() == [[True, True, False], [True, True, True]]
+    keep = torch.tensor([[False, True, False, True], [True, True, True, True]])
+    positions = first_kept(keep, 3)
+    assert positions[0, :2].tolist() == [1, 3] and positions[1].tolist() == [0, 1, 2]
+    assert keep.gather(1, positions).tolist() == [[True, True, False], [True, True, True]]
 
 
 def test_targets_are_the_boxes_and_classes_the_regions_overlap(model, truth) -> None:
     config, weights = model.config, model.box_head.delta_weights
     output = model.rpn(model.backbone(truth.images).coarse)
-    proposals = model._propose(output, (64, 48))
+    proposals = make_proposals(*output, model.rpn.delta_weights, (64, 48), config)
     targets = make_proposal_targets(proposals, truth.boxes, truth.labels, truth.seeds, weights, config)
     assert targets.rois.shape == (5, config.roi_samples, 4)
     assert targets.deltas.isfinite().all()
