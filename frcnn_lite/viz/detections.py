@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from frcnn_lite.viz.palette import BLACK, BLUE, VERMILLION
-from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag
+from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag, tag_corner
 from frcnn_lite.viz.svg import FAINT, Canvas, Figure
 
 GAP, TOP, CAPTION = 12, 68, 24
@@ -45,8 +45,7 @@ def detections(
         for box, label, right in zip(picture.boxes, picture.labels, picture.right, strict=True):
             colour = BLUE if right else VERMILLION
             draw_box(canvas, box, origin, scale, colour)
-            corner = origin[0] + min(float(box[0]) * scale, side - 16), origin[1] + max(float(box[1]) * scale, 17)
-            draw_tag(canvas, str(int(label)), *corner, colour)
+            draw_tag(canvas, str(int(label)), *tag_corner(box, origin, scale, side), colour)
         canvas.text(origin[0], origin[1] + side + 16, picture.words, size=12, fill=FAINT)
     return canvas.figure()
 

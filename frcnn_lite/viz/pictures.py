@@ -65,6 +65,12 @@ def draw_tag(canvas: Canvas, words: str, x: float, y: float, colour: str = INK) 
     canvas.text(x + width / 2, y - 4, words, size=12, anchor="middle", font_weight="bold")
 
 
+def tag_corner(box: ArrayLike, origin: tuple[float, float], scale: float, side: float) -> tuple[float, float]:
+    """Lower left corner of a tag above the box, moved in where the picture ends."""
+    x, y = (float(value) for value in np.asarray(box)[:2])
+    return origin[0] + min(x * scale, side - 16), origin[1] + max(y * scale, 17)
+
+
 def _stored(data: bytes) -> bytes:
     """A zlib stream (RFC 1950) of stored deflate blocks."""
     blocks = [data[i : i + STORED_BLOCK] for i in range(0, len(data), STORED_BLOCK)] or [b""]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from frcnn_lite.viz.palette import GPU_COLOURS
-from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag
+from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag, tag_corner
 from frcnn_lite.viz.svg import Canvas, Figure
 
 GAP, TOP = 12, 44
@@ -39,14 +39,8 @@ def scene_sheet(
             if label >= 0:
                 colour = GPU_COLOURS[int(label) % len(GPU_COLOURS)]
                 draw_box(canvas, box, origin, scale, colour)
-                draw_tag(canvas, str(int(label)), *_inside(box, origin, scale, side), colour)
+                draw_tag(canvas, str(int(label)), *tag_corner(box, origin, scale, side), colour)
     return canvas.figure()
-
-
-def _inside(box: ArrayLike, origin: tuple[float, float], scale: float, side: float) -> tuple[float, float]:
-    """Lower left corner of a tag above the box, moved in where the picture ends."""
-    x, y = (float(value) for value in np.asarray(box)[:2])
-    return origin[0] + min(x * scale, side - 16), origin[1] + max(y * scale, 17)
 
 
 def _describe(labels: Sequence[ArrayLike]) -> str:
