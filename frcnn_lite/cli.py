@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frcnn_lite.engine import TrainConfig, TrainResult
 
-MAX_VIRTUAL_GPUS = 16
 BAD_INPUT, INTERRUPTED = 2, 130  # exit codes: argparse's own, and 128 + SIGINT as shells have it
 # These read their own arguments; the modules are named after the commands.
 TOOLS = {
@@ -168,8 +167,6 @@ def _provide_gpus(gpus: int) -> None:
     real = torch.cuda.device_count()
     if gpus == 0 or (gpus <= real and not forced):
         return
-    if gpus > MAX_VIRTUAL_GPUS:
-        raise ValueError(f"--gpus must be at most {max(real, MAX_VIRTUAL_GPUS)} here, got {gpus}")
     from frcnn_lite import vgpu
 
     vgpu.enable(gpus, force=True)  # a machine with one GPU asked for two: virtual ones take the place of all
