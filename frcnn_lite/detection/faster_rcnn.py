@@ -48,13 +48,13 @@ class FasterRCNN(nn.Module):
         """
         self._check(images, boxes, labels, seeds)
         features = self.backbone(images)
-        rpn_output = self.rpn(features.coarse)
+        rpn = self.rpn(features.coarse)
         image_size = (images.shape[2], images.shape[3])
-        proposals = make_proposals(*rpn_output, self.rpn.delta_weights, image_size, self.config)
+        proposals = make_proposals(rpn.logits, rpn.deltas, rpn.anchors, self.rpn.delta_weights, image_size, self.config)
         if boxes is None or labels is None or seeds is None:
             logits, deltas = self.box_head(features.fine, proposals.boxes)
             return make_detections(logits, deltas, proposals, self.box_head.delta_weights, image_size, self.config)
-        rpn_parts = self.rpn.losses(rpn_output, boxes, labels, seeds)
+        rpn_parts = self.rpn.losses(rpn, boxes, labels, seeds)
         targets = make_proposal_targets(proposals, boxes, labels, seeds, self.box_head.delta_weights, self.config)
         logits, deltas = self.box_head(features.fine, targets.rois)
         head_parts = self.box_head.losses(logits, deltas, targets)
