@@ -1,11 +1,15 @@
 """One number out of the sums and counts that many images, on many devices, contributed."""
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+Tree = TypeVar("Tree")  # a tensor, or dicts, lists and tuples of tensors
 
-def reduce_loss(sums, counts):  # type: ignore[no-untyped-def]
+
+def reduce_loss(sums: Tree, counts: Tree) -> Tree:
     """Losses over all images: the sum of `sums` divided by the sum of `counts`, or by 1 where nothing was counted.
 
     Dividing once, at the end, is what makes the result independent of how the batch was split. If device k holds sum
