@@ -157,7 +157,7 @@ def check_handshake() -> Finding:
     if found.ok and found.printed == "3.0 3.0":
         return Finding("handshake", True, "two processes summed their numbers over gloo")
     fix = (
-        "notebooks 06 and 07 need it, the others do not; name the loopback interface (export GLOO_SOCKET_IFNAME=lo, "
+        "only programs of several processes need it; name the loopback interface (export GLOO_SOCKET_IFNAME=lo, "
         "on macOS lo0), let Python through the firewall, and see that the host name resolves"
     )
     return Finding(
