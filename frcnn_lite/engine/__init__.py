@@ -4,8 +4,11 @@ from frcnn_lite.engine.budget import steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import held_out_pictures, open_dataset, train_pictures
+from frcnn_lite.engine.draw_boxes import draw_boxes
 from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
-from frcnn_lite.engine.predict import Prediction, draw_boxes, predict, predict_file, read_image
+from frcnn_lite.engine.param_groups import param_groups
+from frcnn_lite.engine.predict import Prediction, predict, predict_file, read_image
+from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import TrainResult, train
 from frcnn_lite.engine.trainer import Trainer, build_model
@@ -21,16 +24,20 @@ __all__ = [
     "TrainResult",
     "Trainer",
     "build_model",
+    "deterministic",
     "draw_boxes",
     "evaluate",
     "held_out_pictures",
     "load_run",
     "load_weights",
     "open_dataset",
+    "param_groups",
     "predict",
     "predict_file",
     "read_image",
+    "same_bits",
     "save_weights",
+    "seed_everything",
     "steps_in_epochs",
     "steps_in_minutes",
     "train",

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from frcnn_lite.data import collate
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import StepOrder, train_pictures
+from frcnn_lite.engine.datasets import train_pictures
+from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
 
 WARMUP_STEPS = 3  # the first steps choose algorithms and fill caches

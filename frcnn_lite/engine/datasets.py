@@ -1,10 +1,6 @@
-"""From the name of a data set to its pictures, and the order in which training sees them."""
+"""From the name of a data set to its pictures."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import torch
-from torch.utils.data import Sampler
 
 from frcnn_lite.data import DigitScenes, Split
 from frcnn_lite.engine.config import TrainConfig
@@ -37,32 +33,3 @@ def open_dataset(name: str, split: Split, length: int, seed: int, size: int) -> 
     if kind in FOLDER_KINDS:
         raise ValueError(f"data {name!r}: {kind} annotations cannot be read yet; 'digits' needs no files")
     raise ValueError(f"data must be 'digits', got {name!r}")
-
-
-class StepOrder(Sampler[list[int]]):
-    """Indices of the images of each step: every image once, shuffled, then all again in another order.
-
-    A function of (seed, step), so that a resumed run sees what the uninterrupted one would have seen.
-    """
-
-    def __init__(self, images: int, batch_size: int, seed: int, first_step: int, last_step: int) -> None:
-        self.images = images
-        self.batch_size = batch_size
-        self.seed = seed
-        self.first_step = first_step
-        self.last_step = last_step
-
-    def __len__(self) -> int:
-        return self.last_step - self.first_step
-
-    def __iter__(self) -> Iterator[list[int]]:
-        epoch, order = -1, []
-        for step in range(self.first_step, self.last_step):
-            batch = []
-            for position in range(step * self.batch_size, (step + 1) * self.batch_size):
-                if position // self.images != epoch:
-                    epoch = position // self.images
-                    generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-                    order = torch.randperm(self.images, generator=generator).tolist()
-                batch.append(order[position % self.images])
-            yield batch

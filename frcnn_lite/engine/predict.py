@@ -1,4 +1,4 @@
-"""From an image file to boxes, scores and labels, and to a picture that shows them."""
+"""From an image file to boxes, scores and labels, and to a file that shows them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from frcnn_lite.detection import FasterRCNN
+from frcnn_lite.engine.draw_boxes import draw_boxes
 
 MAX_SIDE = 1024  # pixels; larger pictures are shrunk for the detector, boxes are given in their own pixels
-# Okabe and Ito's colours, told apart by colour-blind readers too: jfly.uni-koeln.de/color (2008).
-COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 
 
 class Prediction(NamedTuple):
@@ -51,25 +50,6 @@ def predict(model: FasterRCNN, image: Image.Image, *, min_score: float = 0.5) ->
     found = model(pixels.to(next(model.parameters()).device))
     keep = found.valid[0] & (found.scores[0] >= min_score)
     return Prediction(found.boxes[0][keep].cpu() / scale, found.scores[0][keep].cpu(), found.labels[0][keep].cpu())
-
-
-def draw_boxes(
-    image: Image.Image, boxes: Tensor, labels: Sequence[str], colours: Sequence[str] = COLOURS
-) -> Image.Image:
-    """A copy of `image` with `boxes` (n, 4) outlined and captioned; captions that begin alike have one colour."""
-    picture = image.copy()
-    pen = ImageDraw.Draw(picture)
-    width = max(1, round(max(image.size) / 256))
-    initials = sorted({label[:1] for label in labels})
-    for (x1, y1, x2, y2), label in zip(boxes.tolist(), labels, strict=True):
-        colour = colours[initials.index(label[:1]) % len(colours)]
-        pen.rectangle((x1, y1, x2 - 1, y2 - 1), outline=colour, width=width)
-        left, top, right, bottom = pen.textbbox((x1, y1), label)
-        # Above the box where there is room, else inside its upper edge.
-        lift = min(bottom - y1, y1)
-        pen.rectangle((left, top - lift, right, bottom - lift - 1), fill="black")
-        pen.text((x1, y1 - lift), label, fill=colour)
-    return picture
 
 
 def predict_file(

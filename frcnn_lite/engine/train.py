@@ -13,10 +13,11 @@ from tqdm.auto import tqdm
 from frcnn_lite.data import DigitScenes, Scene, collate
 from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import StepOrder, held_out_pictures, train_pictures
+from frcnn_lite.engine.datasets import held_out_pictures, train_pictures
 from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
 from frcnn_lite.engine.runs import RunDirectory
+from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
 
 Record = dict[str, float]
