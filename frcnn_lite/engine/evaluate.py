@@ -46,9 +46,11 @@ def evaluate(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) ->
     model.eval()
     truth: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
+    image_ids: list[int] = []
     try:
         for scenes in _groups(dataset, batch_size):
             detections = model(collate(scenes).images.to(device))
+            image_ids += [scene.image_id for scene in scenes]
             for row, scene in enumerate(scenes):
                 truth += _annotations(scene.image_id, scene.boxes, scene.labels)
                 valid = detections.valid[row]
@@ -56,7 +58,7 @@ def evaluate(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) ->
                 found += _annotations(scene.image_id, boxes, detections.labels[row][valid], scores)
     finally:
         model.train(was_training)
-    return average_precision(truth, found, list(range(len(dataset))), dataset.class_names)
+    return average_precision(truth, found, image_ids, dataset.class_names)
 
 
 def average_precision(
