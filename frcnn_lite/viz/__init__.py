@@ -6,6 +6,8 @@ from frcnn_lite.viz.detections import detections
 from frcnn_lite.viz.digits import cast
 from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
+from frcnn_lite.viz.placement import Placement, placement
+from frcnn_lite.viz.row_weights import row_weights
 from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
@@ -16,12 +18,15 @@ __all__ = [
     "Canvas",
     "Figure",
     "Flow",
+    "Placement",
     "Score",
     "cast",
     "cast_sheet",
     "curves",
     "detections",
     "idle_heatmap",
+    "placement",
+    "row_weights",
     "scatter_flow",
     "scene_sheet",
     "scoreboard",
