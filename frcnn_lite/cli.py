@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
-    except (ValueError, OSError, FloatingPointError) as error:
+    except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as error:
         if options.traceback:
             raise
         _say(f"error: {error}")
@@ -94,10 +95,15 @@ def predict(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write the detector of a run, without optimizer and log, to one small file."""
+    """Write the detector of a run, without optimizer and log, to one small file: weights, or a graph (.onnx)."""
     from frcnn_lite import engine
+    from frcnn_lite.export.onnx import export_onnx
 
-    engine.save_weights(engine.load_run(options.run).model, options.out, half=not options.full)
+    run = engine.load_run(options.run)
+    if options.out.suffix.lower() == ".onnx":
+        export_onnx(run.model, options.out, class_names=engine.held_out_pictures(run.config, 1).class_names)
+    else:
+        engine.save_weights(run.model, options.out, half=not options.full)
     _say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")
     return 0
 
@@ -117,8 +123,6 @@ def sheet(options: argparse.Namespace) -> int:
 
 
 def _stored_config(options: argparse.Namespace) -> "TrainConfig":
-    from dataclasses import replace
-
     from frcnn_lite import engine
 
     given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs")}}
@@ -146,8 +150,6 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 
 def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":
     """Minutes and epochs become steps here, once: what is stored is a number of steps, so a resume is exact."""
-    from dataclasses import replace
-
     from frcnn_lite import engine
 
     if options.minutes is not None:
@@ -213,8 +215,8 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("export", help="write a run's detector to one small file")
     command.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
-    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt")
-    command.add_argument("--full", action="store_true", help="float32 weights instead of float16")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt or an .onnx")
+    command.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
     command.set_defaults(run_command=export)
 
     kinds = commands.add_parser("data", help="look at data").add_subparsers(metavar="WHAT", required=True)

@@ -105,6 +105,18 @@ def test_export_writes_weights_once(trained, tmp_path, capsys):
     fails(capsys, "exists already", "export", "--run", trained, "--out", file)
 
 
+def test_export_writes_a_graph(trained, tmp_path, capsys):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from frcnn_lite.export.onnx_detector import OnnxDetector
+
+    assert run("export", "--run", trained, "--out", tmp_path / "w.onnx") == 0
+    detector = OnnxDetector(tmp_path / "w.onnx")
+    assert detector.class_names == list("0123456789") and detector.image_size == (128, 128)
+    capsys.readouterr()
+    fails(capsys, "exists already", "export", "--run", trained, "--out", tmp_path / "w.onnx")
+
+
 def test_a_sheet_of_scenes(tmp_path, capsys):
     assert run("data", "sheet", "--rows", 1, "--columns", 2, "--out", tmp_path / "s.svg") == 0
     drawn = (tmp_path / "s.svg").read_text(encoding="utf-8")

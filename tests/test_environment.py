@@ -50,6 +50,11 @@ def test_every_dependency_is_locked_inside_its_range():
         assert pin.version in requirement.specifier, f"constraints.txt locks {requirement.name} outside {line}"
 
 
+def test_tests_install_what_the_onnx_extra_does():
+    extras = project()["optional-dependencies"]
+    assert set(extras["onnx"]) <= set(extras["dev"])
+
+
 def test_lock_leaves_cuda_libraries_to_torch():
     # They exist on Linux only, and torch pins them itself: a lock on one would break the others' set-up.
     assert not [name for name in locked() if name.startswith(("nvidia-", "cuda-", "triton"))]

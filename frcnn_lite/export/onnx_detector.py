@@ -1,0 +1,51 @@
+"""Use an exported detector: NumPy and onnxruntime, no torch. Take this one file to the machine that runs it."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Found(NamedTuple):
+    """What was found in one picture, best first: `boxes` (n, 4) `xyxy` pixels, `scores` (n,), `names` of n classes."""
+
+    boxes: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    names: list[str]
+
+
+class OnnxDetector:
+    """The detector in a file of `export_onnx`; `class_names` and `image_size` come out of the file."""
+
+    def __init__(self, path: str | Path, threads: int = 0) -> None:
+        """threads: for one operator; 0 leaves the number to onnxruntime. Raises ValueError for a foreign file."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        metadata = self.session.get_modelmeta().custom_metadata_map
+        missing = sorted({"class_names", "image_size"} - metadata.keys())
+        if missing:
+            raise ValueError(f"{path} has no metadata {missing}; it was not written by export_onnx")
+        self.class_names: list[str] = json.loads(metadata["class_names"])
+        height, width = json.loads(metadata["image_size"])
+        self.image_size: tuple[int, int] = height, width
+
+    def run(self, images: NDArray[np.float32]) -> list[Any]:
+        """The raw outputs `boxes`, `scores`, `labels`, `valid` for images (B, 3, H, W) float32 in 0..1."""
+        return self.session.run(None, {"images": images})
+
+    def __call__(self, pictures: NDArray[np.uint8]) -> list[Found]:
+        """What is found in pictures (B, H, W, 3) uint8 RGB, as Pillow and most decoders give them."""
+        if pictures.ndim != 4 or pictures.shape[1:] != (*self.image_size, 3) or pictures.dtype != np.uint8:
+            wanted = f"(B, {self.image_size[0]}, {self.image_size[1]}, 3) uint8"
+            raise ValueError(f"pictures must be {wanted}, got {pictures.shape} {pictures.dtype}")
+        images = pictures.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
+        rows = zip(*self.run(images), strict=True)
+        return [Found(boxes[valid], scores[valid], self._names(labels[valid])) for boxes, scores, labels, valid in rows]
+
+    def _names(self, labels: NDArray[np.int64]) -> list[str]:
+        return [self.class_names[label] if self.class_names else str(label) for label in labels]
