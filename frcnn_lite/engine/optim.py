@@ -1,14 +1,13 @@
-"""Optimizer and learning-rate schedule: AdamW, linear warm-up, then a cosine to zero."""
+"""Optimizer and learning-rate schedule of a training run."""
 
 from collections.abc import Iterable
 
 from torch import nn
 from torch.optim import AdamW, Optimizer
-from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LinearLR, LRScheduler, SequentialLR
+from torch.optim.lr_scheduler import LRScheduler
 
+from frcnn_lite.engine import schedules
 from frcnn_lite.engine.config import TrainConfig
-
-WARMUP_START = 0.1  # fraction of the peak learning rate at the first step
 
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> tuple[Optimizer, LRScheduler]:
@@ -25,16 +24,9 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> tuple[Optimizer, L
     )
     # A run of five steps has no room for fifty of warm-up.
     warmup = min(config.warmup_steps, config.steps // 2)
-    rest = max(config.steps - warmup, 1)
-    following: LRScheduler = (
-        CosineAnnealingLR(optimizer, T_max=rest)
-        if config.schedule == "cosine"
-        else ConstantLR(optimizer, factor=1.0, total_iters=0)
-    )
-    if warmup == 0:
-        return optimizer, following
-    rising = LinearLR(optimizer, start_factor=WARMUP_START, total_iters=warmup)
-    return optimizer, SequentialLR(optimizer, [rising, following], milestones=[warmup])
+    if config.schedule == "cosine":
+        return optimizer, schedules.cosine(optimizer, max(config.steps, 1), warmup_steps=warmup)
+    return optimizer, schedules.constant(optimizer, warmup_steps=warmup)
 
 
 def _by_dimension(parameters: Iterable[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
