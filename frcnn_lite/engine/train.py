@@ -55,7 +55,8 @@ def train(
     workers; the curve goes on as if it had never stopped. on_step: called after each step with its record.
     Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
-    be trained, CheckpointError for a damaged checkpoint. No file of a run is lost by any of these.
+    be trained, CheckpointError for a damaged checkpoint, FloatingPointError for a loss that is not finite, with all
+    steps before it saved. No file of a run is lost by any of these.
     """
     dataset = train_pictures(config)
     if config.model.num_classes != dataset.num_classes:
@@ -69,7 +70,11 @@ def train(
     start = time.perf_counter()
     with bar, run.log_file.open("a", encoding="utf-8", buffering=1) as log, deferred_interrupt() as interruption:
         for step, batch in enumerate(_batches(dataset, config, first_step), start=first_step):
-            record: Record = {"step": step, **trainer.take_step(batch)}
+            try:
+                record: Record = {"step": step, **trainer.take_step(batch)}
+            except FloatingPointError:
+                _save(run, trainer, step)  # the trainer stands as it stood after the last good step
+                raise
             history.append(record)
             log.write(json.dumps(record) + "\n")
             bar.update()

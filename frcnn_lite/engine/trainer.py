@@ -46,12 +46,14 @@ class Trainer:
         Raises FloatingPointError, before any weight is changed, when the loss is not finite.
         """
         rate = self.optimizer.param_groups[0]["lr"]
+        before = self.generator.get_state()
         seeds = torch.randint(SEED_LIMIT, (len(batch.images),), generator=self.generator)
         images, boxes, labels, _ = batch.to(self.device)
         parts = self.net(images, boxes, labels, seeds.to(self.device))
         losses = reduce_loss(parts.sums, parts.counts)
         loss = torch.stack(list(losses.values())).sum()
         if not math.isfinite(loss.item()):
+            self.generator.set_state(before)
             raise FloatingPointError(f"the loss is {loss.item()} at learning rate {rate:.3g}; try a lower lr")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

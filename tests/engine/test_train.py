@@ -11,6 +11,7 @@ from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import CheckpointError, TrainConfig, load_run, train
 from frcnn_lite.engine.checkpoint import save_checkpoint
 from frcnn_lite.engine.interrupt import deferred_interrupt
+from frcnn_lite.engine.trainer import Trainer
 
 CONFIG = TrainConfig(steps=20, batch_size=3, image_size=64, train_images=25, test_images=0, warmup_steps=4)
 
@@ -186,6 +187,24 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_the_weights(tmp_path):
         quiet(replace(CONFIG, lr=1e18, warmup_steps=0, max_grad_norm=1e18), tmp_path / "run")
     run = load_run(tmp_path / "run")
     assert all(torch.isfinite(tensor).all() for tensor in run.model.state_dict().values())
+
+
+def test_steps_before_a_loss_that_is_not_finite_are_saved(whole, tmp_path, monkeypatch):
+    """A poisoned batch at step 7: what was learnt up to there is kept, and the run goes on as if nothing had been."""
+    honest, taken = Trainer.take_step, []
+
+    def poisoned(self, batch):
+        taken.append(batch)
+        if len(taken) == 8:
+            batch = batch._replace(images=batch.images * float("nan"))
+        return honest(self, batch)
+
+    monkeypatch.setattr(Trainer, "take_step", poisoned)
+    with pytest.raises(FloatingPointError):
+        quiet(CONFIG, tmp_path / "run")
+    assert load_run(tmp_path / "run").step == 7
+    resumed = quiet(CONFIG, tmp_path / "run", resume=True)
+    assert resumed.losses == pytest.approx(whole.losses, rel=1e-6)
 
 
 def test_as_many_classes_as_the_data(tmp_path):
