@@ -25,7 +25,8 @@ def main() -> None:
     """Print every table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    # one thread by default: on a busy machine several threads measure how long they wait for each other
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
