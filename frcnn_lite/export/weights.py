@@ -1,0 +1,122 @@
+"""Put named tensors into a model, whatever wrapped it when it was saved, and say what became of every name.
+
+`engine.load_weights` opens a detector of this package together with its configuration. This one takes any model that
+is already built and any file of `weight_files`; hence the longer name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from frcnn_lite.export.weight_files import read_weights
+
+WRAPPERS = ("module.", "_orig_mod.")  # DataParallel and DistributedDataParallel; torch.compile
+
+
+class WeightsError(ValueError):
+    """The weights do not fit, and nothing was loaded; `report` says why."""
+
+    def __init__(self, report: "LoadReport") -> None:
+        super().__init__(f"nothing was loaded.\n{report}")
+        self.report = report
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Each name of model and file in one place. Names are without the prefixes of wrappers.
+
+    loaded: copied; missing: in the model only, left as they were; unused: in the file only; mismatched: name to the
+    shapes in file and model; cast: among the loaded, name to the types in file and model; prefix: taken off the file's.
+    """
+
+    loaded: tuple[str, ...]
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+    mismatched: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
+    cast: dict[str, tuple[torch.dtype, torch.dtype]]
+    prefix: str
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every name of both sides was loaded."""
+        return not (self.missing or self.unused or self.mismatched)
+
+    def __str__(self) -> str:
+        taken_off = f" (prefix {self.prefix!r} taken off)" if self.prefix else ""
+        lines = [f"loaded: {len(self.loaded)} tensors{taken_off}"]
+        for title, names in (("missing in the file", self.missing), ("unused by the model", self.unused)):
+            lines += [f"{title}: {', '.join(names)}"] if names else []
+        lines += [
+            f"mismatched: {name}, {file} in the file, {own} here" for name, (file, own) in self.mismatched.items()
+        ]
+        kinds = {kind: sum(1 for pair in self.cast.values() if pair == kind) for kind in self.cast.values()}
+        lines += [f"cast: {count} tensors from {file} to {own}" for (file, own), count in kinds.items()]
+        return "\n".join(lines)
+
+
+def load_weights_into(
+    model: nn.Module, file: str | Path, *, partial: bool = False, section: str | None = None
+) -> LoadReport:
+    """Load a file into `model`, whether either was wrapped or bare; each tensor keeps the model's device and type.
+
+    partial: load what fits and report the rest; otherwise anything missing, unused or of another shape raises
+    WeightsError, and the model is as it was. section: see `read_weights`, whose errors pass through.
+    """
+    return load_state_into(model, read_weights(file, section), partial=partial)
+
+
+def load_state_into(model: nn.Module, state: Mapping[str, Tensor], *, partial: bool = False) -> LoadReport:
+    """The same from tensors in memory. Raises WeightsError, and ValueError when no name at all is shared."""
+    own, _ = unwrapped(model.state_dict())
+    given, prefix = unwrapped(state)
+    report = compare(own, given, prefix)
+    if not report.is_complete and not partial:
+        raise WeightsError(report)
+    if not report.loaded:
+        raise ValueError(f"no name of the file fits the model, so not even a part can be loaded.\n{report}")
+    with torch.no_grad():
+        for name in report.loaded:
+            own[name].copy_(given[name])
+    return report
+
+
+def compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], prefix: str = "") -> LoadReport:
+    """What would become of every name; changes nothing."""
+    shared = [name for name in own if name in given]
+    wrong = {name for name in shared if not _fits(given[name], own[name])}
+    fits = [name for name in shared if name not in wrong]
+    return LoadReport(
+        loaded=tuple(fits),
+        missing=tuple(name for name in own if name not in given),
+        unused=tuple(name for name in given if name not in own),
+        mismatched={name: (tuple(given[name].shape), tuple(own[name].shape)) for name in shared if name in wrong},
+        cast={name: (given[name].dtype, own[name].dtype) for name in fits if given[name].dtype != own[name].dtype},
+        prefix=prefix,
+    )
+
+
+def unwrapped(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
+    """The tensors without what wrappers put before every name, and what that was.
+
+    Only a prefix that *all* names share is a wrapper's: a model may well have one child called `module`. And it is cut
+    off at the front: `str.replace` would cut inside names, `str.lstrip` takes letters and not a word.
+    """
+    prefix = ""
+    while wrapper := _shared(state, prefix):
+        prefix += wrapper
+    return {name.removeprefix(prefix): tensor for name, tensor in state.items()}, prefix
+
+
+def _shared(names: Iterable[str], prefix: str) -> str:
+    for wrapper in WRAPPERS:
+        if all(name.startswith(prefix + wrapper) for name in names):
+            return wrapper
+    return ""
+
+
+def _fits(given: Tensor, own: Tensor) -> bool:
+    """Same shape, and of the same kind: rounding weights to whole numbers is never what is meant."""
+    return given.shape == own.shape and given.is_floating_point() == own.is_floating_point()
