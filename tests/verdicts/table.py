@@ -10,6 +10,10 @@ from verdict import Verdict
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "verdicts.md"
 POSTS = {
+    "000": (
+        "Faster R-CNN on several GPUs",
+        "guide without a date; its Python 2 and Variables point to torch 0.1 or 0.2, about 2017",
+    ),
     "002": (
         "grouped convolution, and einsum in place of FC layers",
         "blog post without a date; its listings point to torch 1.0 or 1.1, about 2019",
