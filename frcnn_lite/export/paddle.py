@@ -64,7 +64,7 @@ class PaddleReport:
 
     def __str__(self) -> str:
         lines = [f"matched: {len(self.matched)} tensors"]
-        lines += [f"reshaped: {name}, {a} to {b}" for name, (a, b) in self.reshaped.items()]
+        lines += [f"reshaped: {name}, {a} transposed to {b}" for name, (a, b) in self.reshaped.items()]
         lines += [f"mismatched: {name}, {a} in the file, {b} wanted" for name, (a, b) in self.mismatched.items()]
         for title in ("missing", "skipped", "unused"):
             names = getattr(self, title)
@@ -76,7 +76,7 @@ class PaddleError(ValueError):
     """The file does not fit the model; nothing was loaded. `report` says why."""
 
     def __init__(self, report: PaddleReport) -> None:
-        super().__init__(f"nothing was loaded.\n{report}")
+        super().__init__(f"nothing was loaded, for not everything fits.\n{report}")
         self.report = report
 
 

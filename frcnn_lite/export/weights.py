@@ -20,7 +20,7 @@ class WeightsError(ValueError):
     """The weights do not fit, and nothing was loaded; `report` says why."""
 
     def __init__(self, report: "LoadReport") -> None:
-        super().__init__(f"nothing was loaded.\n{report}")
+        super().__init__(f"nothing was loaded, for not everything fits.\n{report}")
         self.report = report
 
 
@@ -28,8 +28,9 @@ class WeightsError(ValueError):
 class LoadReport:
     """Each name of model and file in one place. Names are without the prefixes of wrappers.
 
-    loaded: copied; missing: in the model only, left as they were; unused: in the file only; mismatched: name to the
-    shapes in file and model; cast: among the loaded, name to the types in file and model; prefix: taken off the file's.
+    loaded: those that fit; missing: in the model only, left as they were; unused: in the file only; mismatched: name
+    to the shapes in file and model; cast: among those that fit, name to the types in file and model; prefix: what was
+    taken off the file's names.
     """
 
     loaded: tuple[str, ...]
@@ -46,7 +47,7 @@ class LoadReport:
 
     def __str__(self) -> str:
         taken_off = f" (prefix {self.prefix!r} taken off)" if self.prefix else ""
-        lines = [f"loaded: {len(self.loaded)} tensors{taken_off}"]
+        lines = [f"fit: {len(self.loaded)} tensors{taken_off}"]
         for title, names in (("missing in the file", self.missing), ("unused by the model", self.unused)):
             lines += [f"{title}: {', '.join(names)}"] if names else []
         lines += [
