@@ -22,6 +22,10 @@ POSTS = {
         "DataParallel: the dimension of the output is different from the input",
         "blog post, 15 December 2021, torch 1.5.0+cu101",
     ),
+    "004": (
+        "an engineer's notes on PyTorch: export, learning rates, determinism, in-place errors, foreign weights",
+        "notes kept from March 2021 on, torch 1.1 to 1.7",
+    ),
 }
 HEADER = """\
 # The posts, judged line by line
