@@ -6,7 +6,7 @@ from random import Random
 
 from frcnn_lite.learn.exercise import Case, Exercise, Mistake
 
-POST = "an engineer's notes on PyTorch, 2021, with `power=0.9， nbb_mult=10`"
+POST = "an engineer's notes on PyTorch, March 2021"
 
 
 def poly_rates(lr: float, multipliers: Sequence[float], step: int, total: int) -> list[float]:
