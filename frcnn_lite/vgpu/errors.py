@@ -8,6 +8,21 @@ from pathlib import Path
 
 import torch
 
+LEGACY_NAMES = {
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.float32: "Float",
+    torch.float64: "Double",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.int16: "Short",
+    torch.int32: "Int",
+    torch.int64: "Long",
+    torch.bool: "Bool",
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}
+
 
 def invalid_ordinal() -> RuntimeError:
     """The error CUDA raises for a device index the machine does not have."""
@@ -35,11 +50,8 @@ def not_numpy(device: torch.device) -> TypeError:
 
 def tensor_type(tensor: torch.Tensor) -> str:
     """The legacy type name, as in `torch.cuda.FloatTensor`; half of PyTorch's messages still use it."""
-    names = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
-    names |= {torch.int8: "Char", torch.uint8: "Byte", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long"}
-    names |= {torch.bool: "Bool", torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble"}
     where = "torch.cuda" if tensor.is_cuda else "torch"
-    return f"{where}.{names.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
+    return f"{where}.{LEGACY_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
 
 
 def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]]) -> RuntimeError:

@@ -13,9 +13,15 @@ from frcnn_lite.vgpu import (
     accelerator,
     backward,
     comm,
+    compiler,
     cuda,
     devices,
+    dispatch,
+    distributed,
     factories,
+    integers,
+    lazy,
+    legacy,
     methods,
     processes,
     rng,
@@ -25,17 +31,21 @@ from frcnn_lite.vgpu.patches import Patches
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
+# What is replaced, in this order.
+_SURFACES = [cuda, accelerator, comm, rng, backward, methods, legacy, integers, lazy, serialization]
+_SURFACES += [processes, distributed, compiler]
+
 _patches = Patches()
 _library: torch.library.Library | None = None
 
 
-def enable(gpus: int, force: bool = False) -> None:
+def enable(gpus: int | None = None, force: bool = False) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
     A second call with the same number does nothing; with another number it changes the machine.
 
     Args:
-        gpus: 1 to 64.
+        gpus: 1 to 64; without it, what the environment variable FRCNN_LITE_VGPUS says.
         force: hide real GPUs, too, where the machine has some.
 
     Raises:
@@ -68,8 +78,10 @@ def start(gpus: int, ignored: str | None) -> None:
         disable()
     _warn_if_untested()
     devices.configure(gpus, ignored)
+    dispatch.connect()
     _library = factories.install(_patches)
-    for surface in (cuda, accelerator, comm, rng, backward, methods, serialization, processes):
+    rng.refuse_on_cpu(_library)
+    for surface in _SURFACES:
         surface.install(_patches)
 
 
@@ -89,7 +101,7 @@ def is_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def virtual_gpus(gpus: int, force: bool = False) -> Iterator[list[torch.device]]:
+def virtual_gpus(gpus: int | None = None, force: bool = False) -> Iterator[list[torch.device]]:
     """Give the block `gpus` virtual GPUs; afterwards everything is as before.
 
     Yields:
@@ -98,7 +110,7 @@ def virtual_gpus(gpus: int, force: bool = False) -> Iterator[list[torch.device]]
     before, ignored = devices.total(), devices.ignored()
     enable(gpus, force)
     try:
-        yield list(devices.PUBLIC[:gpus])
+        yield list(devices.PUBLIC[: devices.total()])
     finally:
         if before == 0:
             disable()
@@ -106,8 +118,13 @@ def virtual_gpus(gpus: int, force: bool = False) -> Iterator[list[torch.device]]
             start(before, ignored)
 
 
-def check_gpus(gpus: int) -> int:
+def check_gpus(gpus: int | None) -> int:
     """Return `gpus` if it is a possible number of virtual GPUs, else raise TypeError or ValueError."""
+    named = os.environ.get("FRCNN_LITE_VGPUS") if gpus is None else None
+    if named:
+        if not named.isdigit():
+            raise ValueError(f"FRCNN_LITE_VGPUS must be a number from 1 to {devices.MAX_GPUS}, it is {named!r}")
+        gpus = int(named)
     if isinstance(gpus, bool) or not isinstance(gpus, int):
         raise TypeError(f"gpus must be an int from 1 to {devices.MAX_GPUS}, got {gpus!r} ({type(gpus).__name__})")
     if not 1 <= gpus <= devices.MAX_GPUS:
