@@ -41,6 +41,28 @@ def no_devices() -> RuntimeError:
     return RuntimeError("No CUDA GPUs are available")
 
 
+def out_of_memory(ordinal: int, nbytes: int, total: int, limit: int, held: int, reserved: int) -> RuntimeError:
+    """The error of CUDA's caching allocator for `nbytes` that do not fit; all figures in bytes."""
+    allowed = f" {_size(limit)} allowed;" if limit < total else ""
+    return torch.OutOfMemoryError(
+        f"CUDA out of memory. Tried to allocate {_size(nbytes)}. GPU {ordinal} has a total capacity of {_size(total)} "
+        f"of which {_size(total - reserved)} is free. Including non-PyTorch memory, this process has {_size(reserved)} "
+        f"memory in use.{allowed} Of the allocated memory {_size(held)} is allocated by PyTorch, and "
+        f"{_size(reserved - held)} is reserved by PyTorch but unallocated. If reserved but unallocated memory is large "
+        "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for "
+        "Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"
+        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+    )
+
+
+def _size(nbytes: int) -> str:
+    """Bytes as CUDA's allocator writes them."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if nbytes >= 1 << power:
+            return f"{nbytes / (1 << power):.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
 def not_numpy(device: torch.device) -> TypeError:
     """What `Tensor.numpy()` raises for a tensor on a GPU."""
     return TypeError(
