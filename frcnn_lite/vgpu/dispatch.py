@@ -20,7 +20,8 @@ _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.devi
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
 _COPIES = frozenset(("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_"))
 _COPIES |= {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
-_READS_ON_HOST = frozenset(("_pack_padded_sequence", "tensor_split", "ctc_loss", "_ctc_loss"))
+_PACKED = frozenset(("_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"))
+_READS_ON_HOST = _PACKED | {"tensor_split", "ctc_loss", "_ctc_loss"}
 _MIXED = _INDEXING | _COPIES | _READS_ON_HOST
 _RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"))
 
@@ -31,7 +32,7 @@ _LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add
 class _Plan:
     """What `run` must know of one operator."""
 
-    __slots__ = ("alters", "has_device", "mixed", "names", "nests", "random", "resizes", "shares", "written")
+    __slots__ = ("alters", "has_device", "mixed", "names", "nests", "random", "resizes", "shares", "splits", "written")
 
     def __init__(self, func: torch._ops.OpOverload) -> None:
         schema = func._schema
@@ -43,6 +44,7 @@ class _Plan:
         self.mixed = name in _MIXED
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
+        self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
         self.nests = not (self.shares or torch.Tag.pointwise in func.tags)  # may call operators on views of its own
@@ -119,6 +121,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     if target is None:
         return result
+    if plan.splits:
+        return wrap(result[0], target), result[1]
     return _wrapped(result, target, view if plan.shares else wrap)
 
 

@@ -87,8 +87,8 @@ class TestCapacity:
             held = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda:1")
             words = (
                 r"CUDA out of memory\. Tried to allocate 32\.00 MiB\. GPU 1 has a total capacity of 64\.00 MiB of "
-                r"which 24\.00 MiB is free\. .* Of the allocated memory 40\.00 MiB is allocated by PyTorch, and 0 bytes is "
-                r"reserved by PyTorch but unallocated\."
+                r"which 24\.00 MiB is free\. .* Of the allocated memory 40\.00 MiB is allocated by PyTorch, and "
+                r"0 bytes is reserved by PyTorch but unallocated\."
             )
             with pytest.raises(torch.cuda.OutOfMemoryError, match=words) as caught:
                 torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:1")
