@@ -50,6 +50,9 @@ def install(patches: Patches) -> None:
     patches.set(cuda, "set_stream", lambda stream: None if stream is None else streams.make_current(stream))
     patches.set(cuda, "is_bf16_supported", lambda including_emulation=True: True)
     patches.set(cuda, "get_arch_list", list)
+    patches.set(cuda, "get_allocator_backend", lambda: "native")
+    for module in (cuda, cuda.graphs):
+        patches.set(module, "is_current_stream_capturing", lambda: False)
     for module in (cuda, cuda.memory):
         patches.set(module, "mem_get_info", _mem_get_info)
     patches.set(cuda.nccl, "is_available", lambda tensors: False)
@@ -97,6 +100,9 @@ def _device_functions() -> list[Callable]:
         return device != peer
 
     def _cuda_getArchFlags() -> None:
+        return None
+
+    def _cuda_set_sync_debug_mode(mode: int) -> None:
         return None
 
     def _cuda_get_sync_debug_mode() -> int:

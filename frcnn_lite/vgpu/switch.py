@@ -27,6 +27,7 @@ from frcnn_lite.vgpu import (
     processes,
     rng,
     serialization,
+    unsimulated,
 )
 from frcnn_lite.vgpu import memory as accounts
 from frcnn_lite.vgpu.patches import Patches
@@ -35,7 +36,7 @@ TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
 # What is replaced, in this order.
 _SURFACES = [cuda, accelerator, comm, rng, backward, autocast, methods, legacy, integers, lazy, serialization]
-_SURFACES += [processes, distributed, compiler]
+_SURFACES += [processes, distributed, compiler, unsimulated]
 
 _patches = Patches()
 _library: torch.library.Library | None = None
