@@ -14,6 +14,8 @@ from frcnn_lite.vgpu import devices, errors, lazy
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import VirtualTensor
 
+_PRINT_DEVICES = [(torch, "tensor_split"), (Tensor, "tensor_split")]
+_PRINT_DEVICES += [(owner, "scaled_dot_product_attention") for owner in (torch._C._nn, torch.nn.functional)]
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
 _base: Any = torch._C.TensorBase
 _to = _base.to
@@ -32,8 +34,9 @@ def install(patches: Patches) -> None:
         # True makes Module._apply keep the Parameter object and assign `.data`, as it does for real GPUs.
         return isinstance(input, VirtualTensor) or isinstance(from_, VirtualTensor) or compatible(input, from_)
 
-    for owner in (torch, Tensor):  # the one function of PyTorch that prints a device before any operator is called
-        patches.set(owner, "tensor_split", _in_public_words(owner.tensor_split))
+    # The functions of PyTorch that print devices before any operator is called.
+    for owner, name in _PRINT_DEVICES:
+        patches.set(owner, name, _in_public_words(getattr(owner, name)))
     patches.set(torch, "_has_compatible_shallow_copy_type", _has_compatible_shallow_copy_type)
 
 
