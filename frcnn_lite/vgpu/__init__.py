@@ -7,6 +7,24 @@ Values are computed on the CPU; devices, errors, gradients and memory are accoun
 Importing this package replaces nothing. docs/virtual-gpus.md says how it works and what it is not.
 """
 
-from frcnn_lite.vgpu.switch import disable, enable, is_enabled, virtual_gpus
+from __future__ import annotations
 
-__all__ = ["disable", "enable", "is_enabled", "virtual_gpus"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from frcnn_lite.vgpu.strict import check_placement
+    from frcnn_lite.vgpu.switch import disable, enable, is_enabled, virtual_gpus
+    from frcnn_lite.vgpu.tracing import Trace, trace
+
+__all__ = ["Trace", "check_placement", "disable", "enable", "is_enabled", "trace", "virtual_gpus"]
+
+_MODULES = dict.fromkeys(("disable", "enable", "is_enabled", "virtual_gpus"), "switch")
+_MODULES |= {"Trace": "tracing", "trace": "tracing", "check_placement": "strict"}
+
+
+def __getattr__(name: str) -> Any:
+    # Late, for the pytest plugin lies in this package and must not import torch where nobody asked for GPUs.
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

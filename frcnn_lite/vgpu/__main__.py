@@ -17,6 +17,7 @@ def main(argv: list[str] | None = None) -> None:
         prog="python -m frcnn_lite.vgpu", description="Run a program on virtual GPUs.", allow_abbrev=False
     )
     parser.add_argument("--gpus", type=int, default=int(os.environ.get("FRCNN_LITE_VGPUS", "2")), metavar="N")
+    parser.add_argument("--memory", default=os.environ.get("FRCNN_LITE_VGPUS_MEMORY"), help="of each, as in 64MiB")
     parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("program", help="script.py, or a module after -m")
@@ -24,10 +25,10 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     try:
         gpus = switch.check_gpus(options.gpus)
-        switch.enable(gpus, options.force)
+        switch.enable(gpus, options.force, options.memory)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    _reach_child_programs(gpus)
+    _reach_child_programs(gpus, options.memory)
     sys.argv = [options.program, *options.args]
     if options.module:
         sys.path.insert(0, os.getcwd())
@@ -40,9 +41,11 @@ def main(argv: list[str] | None = None) -> None:
         runpy.run_path(str(path), run_name="__main__")
 
 
-def _reach_child_programs(gpus: int) -> None:
+def _reach_child_programs(gpus: int, memory: str | None) -> None:
     """Let every Python program this one starts find virtual GPUs, too (see startup/sitecustomize.py)."""
     os.environ["FRCNN_LITE_VGPUS"] = str(gpus)
+    if memory:
+        os.environ["FRCNN_LITE_VGPUS_MEMORY"] = memory
     startup = str(Path(__file__).resolve().parent / "startup")
     others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != startup]
     os.environ["PYTHONPATH"] = os.pathsep.join([startup, *others])

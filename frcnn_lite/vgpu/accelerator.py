@@ -44,7 +44,7 @@ def install(patches: Patches) -> None:
         return True
 
     def emptyCache() -> None:
-        return None
+        memory.empty_cache()
 
     def emptyHostCache() -> None:
         return None
@@ -59,7 +59,7 @@ def install(patches: Patches) -> None:
         devices.check(ordinal)
 
     def getMemoryInfo(ordinal: int) -> tuple[int, int]:
-        return memory.TOTAL - memory.allocated(devices.check(ordinal)), memory.TOTAL
+        return memory.free_and_total(devices.check(ordinal))
 
     for function in [f for f in locals().values() if callable(f)]:
         if function is not patches:

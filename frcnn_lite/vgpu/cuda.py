@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ class DeviceProperties(NamedTuple):
     name: str = "Virtual GPU (CPU)"
     major: int = 8
     minor: int = 0
-    total_memory: int = memory.TOTAL
+    total_memory: int = 0
     multi_processor_count: int = 1
     is_integrated: int = 0
     is_multi_gpu_board: int = 0
@@ -42,7 +41,7 @@ def install(patches: Patches) -> None:
     patches.set(cuda, "_device_count_nvml", lambda: -1)
     patches.set(cuda, "_exchange_device", devices.exchange)
     patches.set(cuda, "_maybe_exchange_device", devices.exchange)
-    patches.set(cuda, "_get_device_properties", lambda ordinal: DeviceProperties())
+    patches.set(cuda, "_get_device_properties", lambda ordinal: DeviceProperties(total_memory=memory.capacity()))
     for name, kind in (("Stream", streams.Stream), ("Event", streams.Event)):
         for module in (cuda, cuda.streams, torch):
             patches.set(module, name, kind)
@@ -51,26 +50,14 @@ def install(patches: Patches) -> None:
     patches.set(cuda, "set_stream", lambda stream: None if stream is None else streams.make_current(stream))
     patches.set(cuda, "is_bf16_supported", lambda including_emulation=True: True)
     patches.set(cuda, "get_arch_list", list)
+    patches.set(cuda, "get_allocator_backend", lambda: "native")
+    for module in (cuda, cuda.graphs):
+        patches.set(module, "is_current_stream_capturing", lambda: False)
     for module in (cuda, cuda.memory):
         patches.set(module, "mem_get_info", _mem_get_info)
-    _warn_of_autocast(patches)
     patches.set(cuda.nccl, "is_available", lambda tensors: False)
     # cuDNN would be asked for its packed RNN weights and would look for a driver.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
-
-
-def _warn_of_autocast(patches: Patches) -> None:
-    """Operators keep their dtype under autocast("cuda"); that must not pass unnoticed."""
-    enter = torch.autocast.__enter__
-    warned: list[bool] = []
-
-    def __enter__(self: torch.autocast) -> Any:
-        if self.device == "cuda" and self._enabled and not warned:
-            warned.append(True)
-            warnings.warn("virtual GPUs do not simulate autocast: operators keep their dtype", stacklevel=2)
-        return enter(self)
-
-    patches.set(torch.autocast, "__enter__", __enter__)
 
 
 def _ordinal(device: Any) -> int:
@@ -81,7 +68,7 @@ def _ordinal(device: Any) -> int:
 
 
 def _mem_get_info(device: Any = None) -> tuple[int, int]:
-    return memory.TOTAL - memory.allocated(_ordinal(device)), memory.TOTAL
+    return memory.free_and_total(_ordinal(device))
 
 
 def _device_functions() -> list[Callable]:
@@ -115,6 +102,9 @@ def _device_functions() -> list[Callable]:
     def _cuda_getArchFlags() -> None:
         return None
 
+    def _cuda_set_sync_debug_mode(mode: int) -> None:
+        return None
+
     def _cuda_get_sync_debug_mode() -> int:
         return 0
 
@@ -132,7 +122,13 @@ def _memory_functions() -> list[Callable]:
         devices.check(ordinal)
 
     def _cuda_emptyCache() -> None:
-        return None
+        memory.empty_cache()
+
+    def _cuda_setMemoryFraction(fraction: float, ordinal: int) -> None:
+        memory.set_fraction(devices.check(ordinal), fraction)
+
+    def _cuda_getMemoryFraction(ordinal: int) -> float:
+        return memory.fraction(devices.check(ordinal))
 
     return [f for f in locals().values() if callable(f)]
 

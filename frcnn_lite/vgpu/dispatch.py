@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
-from frcnn_lite.vgpu import devices, errors, rng, tensor
+from frcnn_lite.vgpu import devices, errors, rng
+from frcnn_lite.vgpu.tensor import VirtualTensor, view, wrap
 
 _Tensor = torch.Tensor
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
@@ -19,7 +20,8 @@ _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.devi
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
 _COPIES = frozenset(("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_"))
 _COPIES |= {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
-_READS_ON_HOST = frozenset(("_pack_padded_sequence", "tensor_split", "ctc_loss", "_ctc_loss"))
+_PACKED = frozenset(("_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"))
+_READS_ON_HOST = _PACKED | {"tensor_split", "ctc_loss", "_ctc_loss"}
 _MIXED = _INDEXING | _COPIES | _READS_ON_HOST
 _RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"))
 
@@ -30,7 +32,7 @@ _LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add
 class _Plan:
     """What `run` must know of one operator."""
 
-    __slots__ = ("alters", "has_device", "mixed", "names", "nests", "random", "resizes", "shares", "written")
+    __slots__ = ("alters", "has_device", "mixed", "names", "nests", "random", "resizes", "shares", "splits", "written")
 
     def __init__(self, func: torch._ops.OpOverload) -> None:
         schema = func._schema
@@ -42,6 +44,7 @@ class _Plan:
         self.mixed = name in _MIXED
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
+        self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
         self.nests = not (self.shares or torch.Tag.pointwise in func.tags)  # may call operators on views of its own
@@ -61,18 +64,22 @@ class _Plan:
 _plans: dict[Any, _Plan] = {}
 
 
+def connect() -> None:
+    """Give the tensor class its dispatcher; the class stands below this file and cannot import it."""
+    VirtualTensor.run_operator = staticmethod(run)
+
+
 def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     """Run one operator whose arguments hold at least one virtual tensor."""
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
-    virtual = tensor.VirtualTensor
     ordinal = -1
     mixed = False
     host_args = []
     for x in args:
         kind = type(x)
-        if kind is virtual:
+        if kind is VirtualTensor:
             if ordinal != x._ordinal:
                 mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
             x = x._host
@@ -87,7 +94,7 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     if kwargs:
         for key, x in kwargs.items():
             kind = type(x)
-            if kind is virtual or kind is list or kind is tuple:
+            if kind is VirtualTensor or kind is list or kind is tuple:
                 (host_kwargs[key],), ordinal, mixed = _unwrap_all((x,), ordinal, mixed)
                 continue
             if isinstance(x, _Tensor):
@@ -114,7 +121,9 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     if target is None:
         return result
-    return _wrapped(result, target, tensor.view if plan.shares else tensor.wrap)
+    if plan.splits:
+        return wrap(result[0], target), result[1]
+    return _wrapped(result, target, view if plan.shares else wrap)
 
 
 def _run_on_host(func: Any, args: list, kwargs: dict) -> Any:
@@ -132,7 +141,7 @@ def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[Any, int, bool]:
     """The items with virtual tensors replaced by their hosts, the device seen first, and whether there were several."""
     out = []
     for x in items:
-        if type(x) is tensor.VirtualTensor:
+        if type(x) is VirtualTensor:
             if ordinal != x._ordinal:
                 mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
             x = x._host
@@ -159,20 +168,20 @@ def _altered(plan: _Plan, args: tuple, kwargs: dict, result: Any, ordinal: int) 
     out = []
     for one, source in zip(results, plan.alters or (), strict=True):
         if source is None:
-            out.append(_wrapped(one, ordinal, tensor.wrap))
+            out.append(_wrapped(one, ordinal, wrap))
             continue
         position, name = source
         argument = kwargs[name] if name in kwargs else args[position]
-        if plan.resizes and type(argument) is tensor.VirtualTensor:
+        if plan.resizes and type(argument) is VirtualTensor:
             _follow(argument)
         out.append(argument)
     return tuple(out) if isinstance(result, tuple) else out[0]
 
 
-def _follow(outer: tensor.VirtualTensor) -> None:
+def _follow(outer: VirtualTensor) -> None:
     """Give the outer tensor the shape and storage its host got from resize_, set_, squeeze_ and the like."""
     host = outer._host
-    torch._C.TensorBase.data.__set__(outer, tensor.wrap(host, outer._ordinal))  # type: ignore[attr-defined]
+    torch._C.TensorBase.data.__set__(outer, wrap(host, outer._ordinal))  # type: ignore[attr-defined]
 
 
 def _check_devices(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> None:

@@ -8,6 +8,21 @@ from pathlib import Path
 
 import torch
 
+LEGACY_NAMES = {
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.float32: "Float",
+    torch.float64: "Double",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.int16: "Short",
+    torch.int32: "Int",
+    torch.int64: "Long",
+    torch.bool: "Bool",
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}
+
 
 def invalid_ordinal() -> RuntimeError:
     """The error CUDA raises for a device index the machine does not have."""
@@ -26,6 +41,28 @@ def no_devices() -> RuntimeError:
     return RuntimeError("No CUDA GPUs are available")
 
 
+def out_of_memory(ordinal: int, nbytes: int, total: int, limit: int, held: int, reserved: int) -> RuntimeError:
+    """The error of CUDA's caching allocator for `nbytes` that do not fit; all figures in bytes."""
+    allowed = f" {_size(limit)} allowed;" if limit < total else ""
+    return torch.OutOfMemoryError(
+        f"CUDA out of memory. Tried to allocate {_size(nbytes)}. GPU {ordinal} has a total capacity of {_size(total)} "
+        f"of which {_size(total - reserved)} is free. Including non-PyTorch memory, this process has {_size(reserved)} "
+        f"memory in use.{allowed} Of the allocated memory {_size(held)} is allocated by PyTorch, and "
+        f"{_size(reserved - held)} is reserved by PyTorch but unallocated. If reserved but unallocated memory is large "
+        "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for "
+        "Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html"
+        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+    )
+
+
+def _size(nbytes: int) -> str:
+    """Bytes as CUDA's allocator writes them."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if nbytes >= 1 << power:
+            return f"{nbytes / (1 << power):.2f} {unit}"
+    return f"{nbytes} bytes"
+
+
 def not_numpy(device: torch.device) -> TypeError:
     """What `Tensor.numpy()` raises for a tensor on a GPU."""
     return TypeError(
@@ -35,11 +72,13 @@ def not_numpy(device: torch.device) -> TypeError:
 
 def tensor_type(tensor: torch.Tensor) -> str:
     """The legacy type name, as in `torch.cuda.FloatTensor`; half of PyTorch's messages still use it."""
-    names = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
-    names |= {torch.int8: "Char", torch.uint8: "Byte", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long"}
-    names |= {torch.bool: "Bool", torch.complex64: "ComplexFloat", torch.complex128: "ComplexDouble"}
     where = "torch.cuda" if tensor.is_cuda else "torch"
-    return f"{where}.{names.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
+    return f"{where}.{LEGACY_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
+
+
+# Where the GPU's way to an operator goes through another one, whose name and arguments the message shows.
+_ON_CUDA = {"embedding": "index_select", "stack": "cat", "native_batch_norm": "cudnn_batch_norm"}
+_RENAMED = {"indices": "index"}
 
 
 def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]]) -> RuntimeError:
@@ -53,20 +92,27 @@ def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]])
     if name in ("convolution", "_convolution", "convolution_overrideable"):
         return _convolution_mismatch(named)
     gpus = [t for _, t in named if t.is_cuda]
-    if _iterates(func._schema.name, func._overloadname):
+    overload = "" if func._overloadname == "default" else func._overloadname
+    name, overload = _ON_CUDA.get(name, name), "" if name in _ON_CUDA else overload
+    entry = _yaml_entry(name, overload)
+    if _iterates(entry):
         common = gpus[0].device
         other = next(t.device for _, t in named if t.device != common)
         text = f"found at least two devices, {common} and {other}!"
         return RuntimeError(f"Expected all tensors to be on the same device, but {text}")
     common = named[0][1].device
     culprit, tensor = next((n, t) for n, t in named if t.device != common)
-    if name == "embedding":
-        name, culprit = "_index_select", culprit.replace("indices", "index")
-    kernel = name + (f"_{func._overloadname}" if func._overloadname != "default" else "")
     return RuntimeError(
-        f"Expected all tensors to be on the same device, but got {culprit} is on {tensor.device}, different from "
-        f"other tensors on {common} (when checking argument in method wrapper_CUDA_{kernel})"
+        f"Expected all tensors to be on the same device, but got {_RENAMED.get(culprit, culprit)} is on "
+        f"{tensor.device}, different from other tensors on {common} (when checking argument in method "
+        f"wrapper_CUDA_{_kernel(name, overload, 'structured' in entry)})"
     )
+
+
+def _kernel(name: str, overload: str, structured: bool) -> str:
+    """What PyTorch calls the function that checks, as in torchgen/dest/register_dispatch_key.py."""
+    name += "_out" if overload.endswith("out") else ""
+    return name + (f"_{overload}" if overload else "") if structured else f"{overload}_{name}"
 
 
 def _convolution_mismatch(named: list[tuple[str, torch.Tensor]]) -> RuntimeError:
@@ -93,19 +139,19 @@ def _native_functions() -> str:
 
 
 @functools.cache
-def _iterates(name: str, overload: str) -> bool:
-    """True where TensorIterator checks the devices (the yaml says NoCheck), not the generated wrapper."""
-    base = re.escape(name.removeprefix("aten::") + ("" if overload == "default" else f".{overload}"))
+def _yaml_entry(name: str, overload: str) -> str:
+    """What native_functions.yaml says of an operator and of the one it delegates to; empty for other operators."""
+    base = re.escape(name + (f".{overload}" if overload else ""))
     entry = re.search(rf"^- func: {base}\(.*?(?=^- func:|\Z)", _native_functions(), re.MULTILINE | re.DOTALL)
     if entry is None:
-        return True
-    text = entry[0]
-    delegate = re.search(r"structured_delegate: (\S+)", text)
-    if delegate:
-        target = re.escape(delegate[1])
-        more = re.search(rf"^- func: {target}\(.*?(?=^- func:|\Z)", _native_functions(), re.MULTILINE | re.DOTALL)
-        text += more[0] if more else ""
-    return "device_check: NoCheck" in text or "CUDA" not in text
+        return ""
+    delegate = re.search(r"structured_delegate: ([^.\s]+)\.?(\S*)", entry[0])
+    return entry[0] + (_yaml_entry(delegate[1], delegate[2]) if delegate else "")
+
+
+def _iterates(entry: str) -> bool:
+    """True where TensorIterator checks the devices (the yaml says NoCheck), not the generated wrapper."""
+    return not entry or "device_check: NoCheck" in entry or "CUDA" not in entry
 
 
 _INTERNAL = re.compile(r"\bcpu:(\d+)")

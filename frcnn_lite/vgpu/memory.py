@@ -1,20 +1,36 @@
-"""How many bytes each virtual GPU holds: every storage once, until the last tensor over it is gone."""
+"""How many bytes each virtual GPU holds: every storage once, until the last tensor over it is gone.
+
+The caching allocator above it is modelled by one figure, the bytes `reserved`: it grows when tensors need more and
+shrinks to what they hold in `empty_cache`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import weakref
 
 import torch
 
+from frcnn_lite.vgpu import errors
+
 BLOCK = 512  # CUDA's allocator rounds every request up to this
+SEGMENT = 2 << 20  # and asks the driver for multiples of this
 TOTAL = 16 << 30
 
-# Re-entrant: a garbage collection inside the lock may free a storage, whose callback takes the lock again.
-_lock = threading.RLock()
-_live: dict[int, _Allocation] = {}
-_allocated: dict[int, int] = {}
-_peak: dict[int, int] = {}
+
+@dataclasses.dataclass
+class _Device:
+    """The figures of one device, in bytes; the counts are of storages."""
+
+    allocated: int = 0
+    peak: int = 0
+    reserved: int = 0
+    reserved_peak: int = 0
+    count: int = 0
+    ever: int = 0
+    out_of_memory: int = 0
+    fraction: float = 1.0
 
 
 class _Allocation(weakref.ref):
@@ -26,28 +42,79 @@ class _Allocation(weakref.ref):
     ordinal: int
 
 
+# Re-entrant: a garbage collection inside the lock may free a storage, whose callback takes the lock again.
+_lock = threading.RLock()
+_live: dict[int, _Allocation] = {}
+_devices: dict[int, _Device] = {}
+_capacity = TOTAL
+
+
+def configure(capacity: int | None) -> None:
+    """Give every device `capacity` bytes, `TOTAL` by default."""
+    global _capacity
+    _capacity = TOTAL if capacity is None else capacity
+    for device in _devices.values():
+        device.fraction = 1.0
+    empty_cache()
+
+
+def capacity() -> int:
+    """Bytes of memory of every device."""
+    return _capacity
+
+
+def _of(ordinal: int) -> _Device:
+    device = _devices.get(ordinal)
+    if device is None:
+        device = _devices[ordinal] = _Device()
+    return device
+
+
 def _free(allocation: _Allocation) -> None:
     with _lock:
         if _live.get(allocation.key) is allocation:
             del _live[allocation.key]
-        _allocated[allocation.ordinal] -= allocation.nbytes
+        device = _of(allocation.ordinal)
+        device.allocated -= allocation.nbytes
+        device.count -= 1
 
 
 def track(storage: torch.UntypedStorage, ordinal: int) -> None:
-    """Count a storage on device `ordinal`, once."""
+    """Count a storage on device `ordinal`, once.
+
+    Raises:
+        torch.OutOfMemoryError: if the device has no room for it.
+    """
     key = storage._cdata
     known = _live.get(key)
+    nbytes = -(-storage.nbytes() // BLOCK) * BLOCK
     if known is not None:
-        if known.nbytes == _rounded(storage.nbytes()):
+        if known.nbytes == nbytes:
             return
         _free(known)
-    allocation = _Allocation(storage, _free)
-    allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, _rounded(storage.nbytes())
     with _lock:
+        device = _of(ordinal)
+        _reserve(device, ordinal, nbytes)
+        allocation = _Allocation(storage, _free)
+        allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
         _live[key] = allocation
-        _allocated[ordinal] = total = _allocated.get(ordinal, 0) + allocation.nbytes
-        if total > _peak.get(ordinal, 0):
-            _peak[ordinal] = total
+        device.allocated += nbytes
+        device.count += 1
+        device.ever += nbytes
+        device.peak = max(device.peak, device.allocated)
+
+
+def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
+    """Let the allocator own enough for another `nbytes`, in whole segments where there is room for them."""
+    needed = device.allocated + nbytes
+    if needed <= device.reserved:
+        return
+    limit = int(_capacity * device.fraction)
+    if needed > limit:
+        device.out_of_memory += 1
+        raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
+    device.reserved = min(limit, -(-needed // SEGMENT) * SEGMENT)
+    device.reserved_peak = max(device.reserved_peak, device.reserved)
 
 
 def ordinal_of(storage: torch.UntypedStorage) -> int | None:
@@ -56,46 +123,74 @@ def ordinal_of(storage: torch.UntypedStorage) -> int | None:
     return allocation.ordinal if allocation is not None else None
 
 
-def _rounded(nbytes: int) -> int:
-    return -(-nbytes // BLOCK) * BLOCK
+def free_and_total(ordinal: int) -> tuple[int, int]:
+    """What `torch.cuda.mem_get_info` answers: bytes the allocator has not taken, and all bytes."""
+    return _capacity - _of(ordinal).reserved, _capacity
 
 
-def allocated(ordinal: int) -> int:
-    """Bytes held by living tensors of one device."""
-    return _allocated.get(ordinal, 0)
+def set_fraction(ordinal: int, fraction: float) -> None:
+    """Allow this process a part of the device's memory, 0 to 1."""
+    _of(ordinal).fraction = fraction
 
 
-def peak(ordinal: int) -> int:
-    """Most bytes held at one time since the last `reset_peak`."""
-    return max(_peak.get(ordinal, 0), allocated(ordinal))
+def fraction(ordinal: int) -> float:
+    """The part of the device's memory this process may use."""
+    return _of(ordinal).fraction
+
+
+def empty_cache() -> None:
+    """Give the driver back what no tensor holds."""
+    with _lock:
+        for device in _devices.values():
+            device.reserved = -(-device.allocated // SEGMENT) * SEGMENT
 
 
 def reset_peak(ordinal: int) -> None:
-    """Start the peak again from what is held now."""
-    _peak[ordinal] = allocated(ordinal)
+    """Start the peaks again from what is held now."""
+    device = _of(ordinal)
+    device.peak, device.reserved_peak = device.allocated, device.reserved
 
 
 def statistics(ordinal: int) -> dict:
     """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
-    held, most = allocated(ordinal), peak(ordinal)
-    count = sum(1 for a in list(_live.values()) if a.ordinal == ordinal)
-    figures = {
-        "allocated_bytes": (held, most),
-        "active_bytes": (held, most),
-        "requested_bytes": (held, most),
-        "reserved_bytes": (most, most),
-        "inactive_split_bytes": (0, 0),
-        "allocation": (count, count),
-        "active": (count, count),
-        "segment": (count, count),
-        "inactive_split": (0, 0),
-    }
+    device = _of(ordinal)
+    held = (device.allocated, device.peak, device.ever)
+    reserved = (device.reserved, device.reserved_peak, device.reserved_peak)
+    count = (device.count, device.count, device.count)
+    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held)
+    figures |= dict.fromkeys(("allocation", "active", "segment"), count)
+    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0), "inactive_split": (0, 0, 0)}
     pools = ("all", "small_pool", "large_pool")
     nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
-    nested |= {name: _stat(0, 0) for name in ("oversize_allocations", "oversize_segments")}
-    counts = "num_alloc_retries num_ooms num_sync_all_streams num_device_alloc num_device_free max_split_size"
-    return nested | dict.fromkeys(counts.split(), 0)
+    nested |= {name: _stat(0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
+    counts = "num_alloc_retries num_sync_all_streams num_device_alloc num_device_free max_split_size"
+    return nested | dict.fromkeys(counts.split(), 0) | {"num_ooms": device.out_of_memory}
 
 
-def _stat(now: int, top: int) -> dict[str, int]:
-    return {"current": now, "peak": top, "allocated": top, "freed": top - now}
+def _stat(now: int, top: int, ever: int) -> dict[str, int]:
+    return {"current": now, "peak": top, "allocated": ever, "freed": ever - now}
+
+
+_UNITS = {"": 1, "b": 1, **{u: 1024**k for k, p in enumerate("kmgt", 1) for u in (p, f"{p}b", f"{p}ib")}}
+
+
+def parse_bytes(memory: int | str | None) -> int | None:
+    """Bytes of `memory`: a number, or text such as "64MiB" (units count in 1024s); None stays None.
+
+    Raises:
+        TypeError, ValueError: if it is no positive amount.
+    """
+    if memory is None:
+        return None
+    if isinstance(memory, bool) or not isinstance(memory, (int, str)):
+        raise TypeError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
+    text = str(memory).strip().lower()
+    number = text.rstrip("bikmgt ")
+    unit = text[len(number) :].strip()
+    try:
+        nbytes = int(float(number) * _UNITS[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}") from None
+    if nbytes < BLOCK:
+        raise ValueError(f"memory must be at least {BLOCK} bytes, got {memory!r}")
+    return nbytes

@@ -8,59 +8,36 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from frcnn_lite.vgpu import devices, errors
+from frcnn_lite.vgpu import devices, errors, lazy
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import VirtualTensor
 
+_PRINT_DEVICES = [(torch, "tensor_split"), (Tensor, "tensor_split")]
+_PRINT_DEVICES += [(owner, "scaled_dot_product_attention") for owner in (torch._C._nn, torch.nn.functional)]
+_Device = torch.device  # the C++ class, whatever stands in torch.device later
 _base: Any = torch._C.TensorBase
-_to, _type = _base.to, _base.type
+_to = _base.to
 _data, _grad = _base.data, _base.grad
 
 
 def install(patches: Patches) -> None:
-    """Replace the methods, and the two places where nn.Module reads devices in C++."""
+    """Replace the methods, and the question nn.Module asks before it assigns `.data`."""
     patches.functions(Tensor, "", to, cuda, pin_memory, is_pinned)
-    patches.set(Tensor, "type", change_type)
     patches.set(Tensor, "data", property(_data.__get__, set_data))
     patches.set(Tensor, "grad", property(_grad.__get__, _set_grad, _grad.__delete__))
-    compatible, parse_to = torch._has_compatible_shallow_copy_type, torch._C._nn._parse_to  # type: ignore[attr-defined]
+    compatible = torch._has_compatible_shallow_copy_type
 
     # The names of the parameters are PyTorch's: its compiler compares signatures when it is imported.
     def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
         # True makes Module._apply keep the Parameter object and assign `.data`, as it does for real GPUs.
         return isinstance(input, VirtualTensor) or isinstance(from_, VirtualTensor) or compatible(input, from_)
 
-    def _parse_to(*args: Any, **kwargs: Any) -> Any:
-        return parse_to(*map(_named, args), **{k: _named(v) if k == "device" else v for k, v in kwargs.items()})
-
-    for owner in (torch, Tensor):  # the one function of PyTorch that prints a device before any operator is called
-        patches.set(owner, "tensor_split", _in_public_words(owner.tensor_split))
+    # The functions of PyTorch that print devices before any operator is called.
+    for owner, name in _PRINT_DEVICES:
+        patches.set(owner, name, _in_public_words(getattr(owner, name)))
     patches.set(torch, "_has_compatible_shallow_copy_type", _has_compatible_shallow_copy_type)
-    patches.set(torch._C._nn, "_parse_to", _parse_to)
-    if not torch.backends.cuda.is_built():
-        patches.set(torch, "device", _Device)
-
-
-class _DeviceType(type):
-    """Makes `_Device` answer as the C++ class it stands for."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _CDevice)
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
-        if len(args) == 1 and not kwargs:
-            args = (_named(args[0]),)
-        return _CDevice(*args, **kwargs)
-
-
-_CDevice = torch.device
-
-
-class _Device(metaclass=_DeviceType):
-    """`torch.device` on builds without CUDA, whose C++ class refuses `torch.device(1)`."""
-
-    __module__, __qualname__ = "torch", "device"
 
 
 def _in_public_words(function: Callable) -> Callable:
@@ -74,13 +51,10 @@ def _in_public_words(function: Callable) -> Callable:
     return worded
 
 
-def _named(device: Any) -> Any:
-    """An integer as the device it means; builds without CUDA cannot read it themselves."""
-    return devices.PUBLIC[devices.check(device)] if type(device) is int else device
-
-
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    if args and isinstance(args[0], (str, _CDevice, int)):
+    if isinstance(self, UninitializedTensorMixin):
+        return lazy.moved(self, args, kwargs)
+    if args and isinstance(args[0], (str, _Device, int)):
         args = (devices.internal(args[0]), *args[1:])
     if kwargs.get("device") is not None:
         kwargs["device"] = devices.internal(kwargs["device"])
@@ -96,15 +70,9 @@ def cuda(
     ordinal = devices.check(devices.current()) if device is None else devices.ordinal_of(device)
     if ordinal is None:
         raise RuntimeError(f"Invalid device, must be cuda device but got {device}")
+    if isinstance(self, UninitializedTensorMixin):
+        return lazy.moved(self, (devices.PUBLIC[ordinal],), {})
     return _to(self, devices.INTERNAL[ordinal], non_blocking=non_blocking, memory_format=memory_format)
-
-
-def change_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    if dtype is None:
-        return errors.tensor_type(self) if isinstance(self, VirtualTensor) else _type(self)
-    if isinstance(dtype, str) and dtype.startswith("torch.cuda."):
-        return self.cuda().type(getattr(torch, dtype.removeprefix("torch.cuda.")).dtype, non_blocking)
-    return _type(self, dtype, non_blocking, **kwargs)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -121,6 +89,8 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 
 def set_data(self: Tensor, new: Tensor) -> None:
     """`self.data = new`, also where that moves the tensor to or from a virtual GPU."""
+    if isinstance(self, UninitializedTensorMixin) and isinstance(new, UninitializedTensorMixin):
+        lazy.follow(self, new)
     ours, theirs = isinstance(self, VirtualTensor), isinstance(new, VirtualTensor)
     if ours and theirs:
         _data.__set__(self, new)

@@ -13,6 +13,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._originals: list[tuple[Any, str, Any]] = []
+        self._undo: list[Callable[[], None]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> None:
         """Replace `owner.name`. An attribute that was inherited or missing is deleted again by `restore`."""
@@ -24,8 +25,14 @@ class Patches:
         for function in functions:
             self.set(owner, prefix + function.__name__, function)
 
+    def on_restore(self, undo: Callable[[], None]) -> None:
+        """Call `undo` when everything is put back: for what is no attribute, as kernels of the dispatcher."""
+        self._undo.append(undo)
+
     def restore(self) -> None:
         """Put every original back, last replaced first."""
+        while self._undo:
+            self._undo.pop()()
         while self._originals:
             owner, name, value = self._originals.pop()
             if value is _ABSENT:

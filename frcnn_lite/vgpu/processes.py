@@ -12,24 +12,24 @@ from typing import Any
 
 import torch
 
-from frcnn_lite.vgpu import devices, tensor
+from frcnn_lite.vgpu import devices, memory, tensor
 from frcnn_lite.vgpu.patches import Patches
 
 
 class _Switch:
     """Pickles as the call that enables virtual GPUs in the process that unpickles it."""
 
-    def __init__(self, gpus: int, ignored: str | None) -> None:
-        self.gpus, self.ignored = gpus, ignored
+    def __init__(self, *machine: Any) -> None:
+        self.machine = machine
 
     def __reduce__(self) -> Any:
-        return _enable_in_child, (self.gpus, self.ignored)
+        return _enable_in_child, self.machine
 
 
-def _enable_in_child(gpus: int, ignored: str | None) -> None:
+def _enable_in_child(gpus: int, ignored: str | None, capacity: int) -> None:
     from frcnn_lite.vgpu import switch  # here, for switch imports this module
 
-    switch.start(gpus, ignored)
+    switch.start(gpus, ignored, capacity)
 
 
 def install(patches: Patches) -> None:
@@ -38,7 +38,7 @@ def install(patches: Patches) -> None:
 
     def get_preparation_data(name: str) -> dict:
         data = original(name)
-        data["frcnn_lite_vgpu"] = _Switch(devices.total(), devices.ignored())
+        data["frcnn_lite_vgpu"] = _Switch(devices.total(), devices.ignored(), memory.capacity())
         return data
 
     patches.set(multiprocessing.spawn, "get_preparation_data", get_preparation_data)

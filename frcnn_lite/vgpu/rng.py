@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -17,6 +18,20 @@ from frcnn_lite.vgpu.patches import Patches
 
 DEFAULT_SEED = 67280421310721  # of every default generator of PyTorch that nobody has seeded
 
+# Operators that draw in place; those that make a tensor end in one of them.
+_TAKE_GENERATORS = (
+    *("bernoulli", "bernoulli_", "binomial", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial"),
+    *("normal", "normal_", "poisson", "random_", "uniform_"),
+)
+
+
+class _Drawing(threading.local):
+    """Whether this thread runs an operator on behalf of a virtual tensor, whose host lies on the CPU."""
+
+    inside = False
+
+
+_drawing = _Drawing()
 _lock = threading.RLock()
 _generators: dict[int, VirtualGenerator] = {}
 _CGenerator = torch.Generator
@@ -37,6 +52,8 @@ class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
     def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
         made = super().__new__(cls)
         made._ordinal = devices.ordinal_of(device)
+        if made._ordinal is not None:
+            _known[made._cdata] = made  # type: ignore[attr-defined]
         return made
 
     def __init__(self, device: Any = "cpu") -> None:
@@ -47,6 +64,10 @@ class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
         return devices.CPU if self._ordinal is None else devices.PUBLIC[self._ordinal]
 
 
+# C++ hands operators a fresh Python object for the generator it was given; its address tells which one it is.
+_known: weakref.WeakValueDictionary[int, VirtualGenerator] = weakref.WeakValueDictionary()
+
+
 def install(patches: Patches) -> None:
     """Replace `torch.Generator`, and give each device its default generator."""
     _generators.clear()
@@ -54,11 +75,31 @@ def install(patches: Patches) -> None:
     patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
 
 
+def refuse_on_cpu(library: torch.library.Library) -> None:
+    """Let operators on CPU tensors refuse a virtual GPU's generator, which is a CPU generator to C++."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    for name in _TAKE_GENERATORS:
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if "out" not in overload and any(a.name == "generator" for a in op._schema.arguments):
+                qualified = name if overload == "default" else f"{name}.{overload}"
+                library.impl(qualified, _on_cpu(op.redispatch, keys), "BackendSelect")
+
+
+def _on_cpu(redispatch: Callable, keys: torch._C.DispatchKeySet) -> Callable:
+    def draw(*args: Any, generator: Any = None, **kwargs: Any) -> Any:
+        if generator is not None and not _drawing.inside and generator._cdata in _known:
+            raise RuntimeError("Expected a 'cpu' device type for generator but found 'cuda'")
+        return redispatch(keys, *args, generator=generator, **kwargs)
+
+    return draw
+
+
 def generator(ordinal: int) -> VirtualGenerator:
     """The default generator of one device."""
     if ordinal not in _generators:
-        made = VirtualGenerator()
-        made._ordinal = ordinal
+        made = VirtualGenerator(devices.INTERNAL[ordinal])
         made.manual_seed(DEFAULT_SEED)
         _generators[ordinal] = made
     return _generators[ordinal]
@@ -67,13 +108,17 @@ def generator(ordinal: int) -> VirtualGenerator:
 @contextlib.contextmanager
 def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool) -> Iterator[None]:
     """Let the operator called inside draw from the device's generator and leave the CPU's where it was."""
-    if kwargs.get("generator") is not None:
-        yield
-        return
+    given = kwargs.get("generator")
+    if given is not None and given._cdata not in _known:
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
     if takes_generator:
-        kwargs["generator"] = generator(ordinal)
-        with _lock:
-            yield
+        kwargs["generator"] = generator(ordinal) if given is None else given
+        outer, _drawing.inside = _drawing.inside, True
+        try:
+            with _lock:
+                yield
+        finally:
+            _drawing.inside = outer
         return
     shared, own = torch.default_generator, generator(ordinal)
     with _lock:

@@ -11,39 +11,53 @@ import torch
 
 from frcnn_lite.vgpu import (
     accelerator,
+    autocast,
     backward,
     comm,
+    compiler,
     cuda,
     devices,
+    dispatch,
+    distributed,
     factories,
+    integers,
+    lazy,
+    legacy,
     methods,
     processes,
     rng,
     serialization,
+    unsimulated,
 )
+from frcnn_lite.vgpu import memory as accounts
 from frcnn_lite.vgpu.patches import Patches
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
+
+# What is replaced, in this order.
+_SURFACES = [cuda, accelerator, comm, rng, backward, autocast, methods, legacy, integers, lazy, serialization]
+_SURFACES += [processes, distributed, compiler, unsimulated]
 
 _patches = Patches()
 _library: torch.library.Library | None = None
 
 
-def enable(gpus: int, force: bool = False) -> None:
+def enable(gpus: int | None = None, force: bool = False, memory: int | str | None = None) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
     A second call with the same number does nothing; with another number it changes the machine.
 
     Args:
-        gpus: 1 to 64.
+        gpus: 1 to 64; without it, what the environment variable FRCNN_LITE_VGPUS says.
         force: hide real GPUs, too, where the machine has some.
+        memory: of each GPU, in bytes or as text such as "64MiB" (default 16 GiB); more raises OutOfMemoryError.
 
     Raises:
-        TypeError, ValueError: for a bad `gpus`.
+        TypeError, ValueError: for a bad `gpus` or `memory`.
         RuntimeError: if real GPUs are visible and `force` is False.
     """
-    gpus = check_gpus(gpus)
-    if gpus == devices.total():
+    gpus, capacity = check_gpus(gpus), accounts.parse_bytes(memory)
+    if gpus == devices.total() and capacity in (None, accounts.capacity()):
         return
     if not is_enabled() and not force and torch.cuda.is_available():
         raise RuntimeError(
@@ -52,7 +66,7 @@ def enable(gpus: int, force: bool = False) -> None:
         )
     # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    start(gpus, visible if visible in ("", "-1") else None)
+    start(gpus, visible if visible in ("", "-1") else None, capacity)
 
 
 def start_if_changed(gpus: int, ignored: str | None) -> None:
@@ -61,15 +75,24 @@ def start_if_changed(gpus: int, ignored: str | None) -> None:
         start(gpus, ignored)
 
 
-def start(gpus: int, ignored: str | None) -> None:
-    """`enable` without its checks; `ignored` is a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs."""
+def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
+    """`enable` without its checks.
+
+    Args:
+        gpus: 1 to 64.
+        ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
+        capacity: bytes of memory of each.
+    """
     global _library
     if is_enabled():
         disable()
     _warn_if_untested()
     devices.configure(gpus, ignored)
+    accounts.configure(capacity)
+    dispatch.connect()
     _library = factories.install(_patches)
-    for surface in (cuda, accelerator, comm, rng, backward, methods, serialization, processes):
+    rng.refuse_on_cpu(_library)
+    for surface in _SURFACES:
         surface.install(_patches)
 
 
@@ -89,25 +112,32 @@ def is_enabled() -> bool:
 
 
 @contextlib.contextmanager
-def virtual_gpus(gpus: int, force: bool = False) -> Iterator[list[torch.device]]:
-    """Give the block `gpus` virtual GPUs; afterwards everything is as before.
+def virtual_gpus(
+    gpus: int | None = None, force: bool = False, memory: int | str | None = None
+) -> Iterator[list[torch.device]]:
+    """Give the block `gpus` virtual GPUs (arguments as for `enable`); afterwards everything is as before.
 
     Yields:
         the devices, `[cuda:0, ...]`.
     """
-    before, ignored = devices.total(), devices.ignored()
-    enable(gpus, force)
+    before, ignored, capacity = devices.total(), devices.ignored(), accounts.capacity()
+    enable(gpus, force, memory)
     try:
-        yield list(devices.PUBLIC[:gpus])
+        yield list(devices.PUBLIC[: devices.total()])
     finally:
         if before == 0:
             disable()
-        elif before != devices.total():
-            start(before, ignored)
+        elif (before, capacity) != (devices.total(), accounts.capacity()):
+            start(before, ignored, capacity)
 
 
-def check_gpus(gpus: int) -> int:
+def check_gpus(gpus: int | None) -> int:
     """Return `gpus` if it is a possible number of virtual GPUs, else raise TypeError or ValueError."""
+    named = os.environ.get("FRCNN_LITE_VGPUS") if gpus is None else None
+    if named:
+        if not named.isdigit():
+            raise ValueError(f"FRCNN_LITE_VGPUS must be a number from 1 to {devices.MAX_GPUS}, it is {named!r}")
+        gpus = int(named)
     if isinstance(gpus, bool) or not isinstance(gpus, int):
         raise TypeError(f"gpus must be an int from 1 to {devices.MAX_GPUS}, got {gpus!r} ({type(gpus).__name__})")
     if not 1 <= gpus <= devices.MAX_GPUS:

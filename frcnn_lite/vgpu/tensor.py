@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 
-from frcnn_lite.vgpu import devices, dispatch, errors, memory
+from frcnn_lite.vgpu import devices, errors, memory
 
 _make_subclass = torch.Tensor._make_subclass
 _device_query = torch.ops.prim.device.default
@@ -18,10 +19,12 @@ class VirtualTensor(torch.Tensor):
 
     `_host` is a plain CPU tensor over the same storage, which the CPU kernels work on; `_ordinal` is k of `cuda:k`.
     Python reads `device` below and sees `cuda:k`; C++ asks `__torch_dispatch__` and is told `cpu:k+1` (see devices.py).
+    Every other operator goes to `run_operator`, which dispatch.py fills in.
     """
 
     _host: torch.Tensor
     _ordinal: int
+    run_operator: ClassVar[Callable[[Any, tuple, dict | None], Any]]
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
@@ -31,7 +34,7 @@ class VirtualTensor(torch.Tensor):
     ) -> Any:
         if func is _device_query:
             return devices.INTERNAL[args[0]._ordinal]
-        return dispatch.run(func, args, kwargs)
+        return cls.run_operator(func, args, kwargs)
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]

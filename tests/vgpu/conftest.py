@@ -1,5 +1,6 @@
 """Fixtures of the virtual-GPU tests: each test gets its machine, and gives it back."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from frcnn_lite import vgpu
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
     """Four virtual GPUs for one test."""
+    gc.collect()  # memory figures start from what is held, not from what an earlier test has yet to give back
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with vgpu.virtual_gpus(4, force=True) as devices:
         torch.manual_seed(0)

@@ -19,7 +19,76 @@ def grad_of(x: torch.Tensor, grad: torch.Tensor) -> None:
     x.grad = grad
 
 
+def got(argument: str, device: str, others: str, kernel: str) -> str:
+    """The words of a check in the generated wrapper of a CUDA kernel."""
+    return (
+        f"{SAME}got {argument} is on {device}, different from other tensors on {others} (when checking argument in "
+        f"method wrapper_CUDA_{kernel})"
+    )
+
+
+ZERO, ONE_CPU = torch.tensor([0]), torch.ones(2)
+
 MISTAKES = {
+    "bmm": (lambda: torch.bmm(on(0, 1, 2, 2), on(1, 1, 2, 2)), got("mat2", "cuda:1", "cuda:0", "bmm")),
+    "baddbmm": (
+        lambda: torch.baddbmm(on(0, 1, 2, 2), on(0, 1, 2, 2), on("cpu", 1, 2, 2)),
+        got("batch2", "cpu", "cuda:0", "baddbmm"),
+    ),
+    "einsum": (
+        lambda: torch.einsum("ij,jk", on(0, 2, 2), on("cpu", 2, 2)),
+        got("mat2", "cpu", "cuda:0", "bmm"),
+    ),
+    "mv": (lambda: torch.mv(on(0, 2, 2), ONE_CPU), got("vec", "cpu", "cuda:0", "_mv")),
+    "dot": (lambda: torch.dot(on(0, 2), ONE_CPU), got("tensor", "cpu", "cuda:0", "_dot")),
+    "a CPU bias": (
+        lambda: nn.functional.linear(on(0, 2, 2), on(0, 2, 2), ONE_CPU),
+        got("mat1", "cuda:0", "cpu", "addmm"),
+    ),
+    "out": (lambda: torch.mm(on(0, 2, 2), on(0, 2, 2), out=on("cpu", 2, 2)), got("out", "cpu", "cuda:0", "mm_out_out")),
+    "stack": (lambda: torch.stack([on(0, 2), on(1, 2)]), got("tensors", "cuda:1", "cuda:0", "cat")),
+    "index_select": (lambda: on(0, 2).index_select(0, ZERO), got("index", "cpu", "cuda:0", "_index_select")),
+    "gather": (lambda: on(0, 2).gather(0, ZERO), got("index", "cpu", "cuda:0", "gather")),
+    "scatter_": (lambda: on(0, 2).scatter_(0, ZERO, 1.0), got("index", "cpu", "cuda:0", "scatter__value")),
+    "take": (lambda: on(0, 2).take(ZERO), got("index", "cpu", "cuda:0", "_take")),
+    "masked_fill": (
+        lambda: on(0, 2).masked_fill(ONE_CPU > 0, 1.0),
+        SAME + "found at least two devices, cuda:0 and cpu!",
+    ),
+    "masked_select": (lambda: on(0, 2).masked_select(ONE_CPU > 0), got("mask", "cpu", "cuda:0", "_masked_select")),
+    "assigning from another GPU": (
+        lambda: on(0, 2).__setitem__(ZERO, on(1, 1)),
+        SAME + "found at least two devices, cuda:0 and cuda:1!",
+    ),
+    "cross_entropy": (
+        lambda: nn.functional.cross_entropy(on(0, 1, 2), ZERO),
+        got("target", "cpu", "cuda:0", "nll_loss_forward"),
+    ),
+    "layer_norm": (lambda: nn.LayerNorm(2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_native_layer_norm")),
+    "group_norm": (lambda: nn.GroupNorm(1, 2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_native_group_norm")),
+    "batch_norm": (lambda: nn.BatchNorm1d(2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_cudnn_batch_norm")),
+    "grid_sample": (
+        lambda: nn.functional.grid_sample(on(0, 1, 1, 2, 2), on("cpu", 1, 2, 2, 2)),
+        got("grid", "cpu", "cuda:0", "_grid_sampler_2d"),
+    ),
+    "attention": (
+        lambda: nn.functional.scaled_dot_product_attention(on(0, 1, 2, 2), on("cpu", 1, 2, 2), on(0, 1, 2, 2)),
+        "Expected query, key, and value to have the same device type, but got query.device: cuda:0 key.device: cpu",
+    ),
+    "transposed convolution": (
+        lambda: nn.ConvTranspose2d(1, 1, 1)(on(0, 1, 1, 2, 2)),
+        "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
+    ),
+    "convolution with a CPU bias": (
+        lambda: nn.functional.conv2d(on(0, 1, 1, 2, 2), on(0, 1, 1, 1, 1), on("cpu", 1)),
+        "Input type (torch.cuda.FloatTensor) and bias type (torch.FloatTensor) should be the same",
+    ),
+    "a GPU that is not there": (lambda: torch.ones(1).cuda(7), "CUDA error: invalid device ordinal"),
+    "a module left on the CPU": (
+        lambda: nn.DataParallel(nn.Linear(2, 2))(on("cpu", 4, 2)),
+        "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of them on device: "
+        "cpu",
+    ),
     "add of two GPUs": (lambda: on(0, 2) + on(1, 2), SAME + "found at least two devices, cuda:0 and cuda:1!"),
     "add with the CPU": (lambda: on(1, 2) + on("cpu", 2), SAME + "found at least two devices, cuda:1 and cpu!"),
     "CPU first": (lambda: on("cpu", 2) * on(1, 2), SAME + "found at least two devices, cuda:1 and cpu!"),

@@ -1,8 +1,12 @@
 """Memory is counted per device, by storage, and given back with the last view."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
+from frcnn_lite import vgpu
 from frcnn_lite.vgpu import memory
 
 pytestmark = pytest.mark.usefixtures("gpus")
@@ -52,7 +56,7 @@ def test_expand_costs_nothing_and_repeat_costs_copies():
     wide = x.expand(4, -1, -1)
     assert allocated()[0] == before and wide.shape == (4, 100, 200)
     tall = x.repeat(4, 1, 1)
-    assert allocated()[0] - before == memory._rounded(4 * 100 * 200 * 4) and tall.shape == wide.shape
+    assert allocated()[0] - before == 4 * 100 * 200 * 4 and tall.shape == wide.shape
 
 
 def test_resizing_is_counted():
@@ -67,8 +71,85 @@ def test_resizing_is_counted():
 def test_the_rest_of_the_surface():
     x = torch.zeros(1000, device="cuda:1")
     free, total = torch.cuda.mem_get_info(1)
-    assert total - free == torch.cuda.memory_allocated(1) >= x.numel() * 4
-    assert torch.cuda.memory_reserved(1) >= torch.cuda.memory_allocated(1)
+    assert total - free == torch.cuda.memory_reserved(1) >= torch.cuda.memory_allocated(1) >= x.numel() * 4
     assert "CUDA memory summary" in torch.cuda.memory_summary(1)
     assert torch.cuda.memory_stats(1)["allocated_bytes.all.current"] == torch.cuda.memory_allocated(1)
     torch.cuda.reset_accumulated_memory_stats(1)
+
+
+MIB = 1 << 20
+
+
+class TestCapacity:
+    def test_more_than_the_device_has_raises_cudas_own_error(self):
+        with vgpu.virtual_gpus(2, memory="64MiB"):
+            assert torch.cuda.get_device_properties(1).total_memory == 64 * MIB
+            held = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda:1")
+            words = (
+                r"CUDA out of memory\. Tried to allocate 32\.00 MiB\. GPU 1 has a total capacity of 64\.00 MiB of "
+                r"which 24\.00 MiB is free\. .* Of the allocated memory 40\.00 MiB is allocated by PyTorch, and "
+                r"0 bytes is reserved by PyTorch but unallocated\."
+            )
+            with pytest.raises(torch.cuda.OutOfMemoryError, match=words) as caught:
+                torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:1")
+            assert isinstance(caught.value, RuntimeError) and caught.type is torch.OutOfMemoryError
+            assert torch.cuda.memory_stats(1)["num_ooms"] == 1
+            torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:0")
+            del held
+            torch.empty(60 * MIB, dtype=torch.uint8, device="cuda:1")
+        assert torch.cuda.get_device_properties(0).total_memory == memory.TOTAL, "the outer machine again"
+
+    def test_activations_count(self):
+        with vgpu.virtual_gpus(1, memory=8 * MIB):
+            x = torch.ones(MIB // 4, device="cuda", requires_grad=True)
+            with torch.no_grad():
+                for _ in range(20):
+                    y = x.exp().exp()
+            with pytest.raises(torch.OutOfMemoryError):
+                y = x
+                for _ in range(20):
+                    y = y.exp()
+
+    def test_the_cache_is_kept_until_it_is_emptied(self):
+        with vgpu.virtual_gpus(1, memory="1 GiB"):
+            torch.cuda.empty_cache()
+            start = torch.cuda.memory_reserved()
+            big = torch.empty(100 * MIB, dtype=torch.uint8, device="cuda")
+            del big
+            assert torch.cuda.memory_reserved() - start == 100 * MIB == torch.cuda.max_memory_reserved() - start
+            torch.cuda.empty_cache()
+            assert torch.cuda.memory_reserved() == start and torch.cuda.max_memory_reserved() > start
+            torch.cuda.reset_peak_memory_stats()
+            assert torch.cuda.max_memory_reserved() == start
+
+    def test_a_fraction_of_it(self):
+        with vgpu.virtual_gpus(1, memory="64MiB"):
+            torch.cuda.set_per_process_memory_fraction(0.5)
+            with pytest.raises(torch.OutOfMemoryError, match=r"32\.00 MiB allowed;"):
+                torch.empty(40 * MIB, dtype=torch.uint8, device="cuda")
+
+    def test_spawned_and_started_programs_have_it_too(self, tmp_path):
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import subprocess, sys, torch\n"
+            "print(torch.cuda.get_device_properties(0).total_memory >> 20, flush=True)\n"
+            "if len(sys.argv) > 1: subprocess.run([sys.executable, __file__])\n"
+        )
+        command = [sys.executable, "-m", "frcnn_lite.vgpu", "--force", "--memory", "64MiB", str(script), "again"]
+        assert subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.split() == ["64", "64"]
+
+    @pytest.mark.parametrize(
+        ("text", "nbytes"), [(4096, 4096), ("4096", 4096), ("1.5k", 1536), ("2 MB", 2 * MIB), ("3GiB", 3 << 30)]
+    )
+    def test_amounts(self, text, nbytes):
+        assert memory.parse_bytes(text) == nbytes
+
+    @pytest.mark.parametrize("text", ["", "much", "-1MiB", "5 apples", "0", 0, "1e400"])
+    def test_impossible_amounts_are_named(self, text):
+        with pytest.raises(ValueError, match="memory must be"):
+            memory.parse_bytes(text)
+
+    @pytest.mark.parametrize("text", [1.5, True, [1]])
+    def test_other_types_are_named(self, text):
+        with pytest.raises(TypeError, match="memory must be a number of bytes or text such as '64MiB', got"):
+            memory.parse_bytes(text)

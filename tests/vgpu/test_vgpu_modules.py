@@ -127,3 +127,22 @@ def test_recurrent_modules(kind: type[nn.Module]):
     other.sum().backward()
     assert other.device == torch.device("cuda:1")
     torch.testing.assert_close(other.cpu(), out, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_packed_sequences_keep_their_batch_sizes_on_the_host(gpus, kind):
+    torch.manual_seed(0)
+    host = getattr(nn, kind)(3, 4, num_layers=2, bidirectional=True)
+    moved = copy.deepcopy(host).cuda(1)
+    rows, lengths = torch.randn(5, 2, 3), torch.tensor([5, 3])
+
+    def run(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths)
+        assert packed.batch_sizes.device.type == "cpu" and packed.data.device == x.device
+        out, _ = nn.utils.rnn.pad_packed_sequence(module(packed)[0])
+        out.square().sum().backward()
+        return out
+
+    torch.testing.assert_close(run(moved, rows.cuda(1)).cpu(), run(host, rows))
+    for p, q in zip(host.parameters(), moved.parameters(), strict=True):
+        torch.testing.assert_close(q.grad.cpu(), p.grad)

@@ -22,7 +22,7 @@ def test_a_spawned_child_has_the_devices_of_its_parent(gpus):
     assert found == (4, "cuda:3", [1.0, 2.0], [2.0, 3.0]) and child.exitcode == 0
 
 
-def test_ddp_over_gloo_on_two_virtual_gpus_gives_the_gradients_of_one(gpus):
+def test_nccl_means_gloo_and_ddp_on_two_virtual_gpus_gives_the_gradients_of_one(gpus):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

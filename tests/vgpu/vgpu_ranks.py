@@ -2,6 +2,7 @@
 
 import copy
 import os
+import warnings
 from typing import Any
 
 import torch
@@ -14,11 +15,47 @@ def report(queue: Any, x: torch.Tensor) -> None:
     queue.put((torch.cuda.device_count(), str(x.device), x.tolist(), (x + 1).cpu().tolist()))
 
 
+def collectives(rank: int) -> None:
+    """Every kind of collective, with tensors that lie on this rank's device."""
+    mine = torch.full((4,), rank + 1.0, device="cuda")
+
+    def into(collective: Any, *shape: int) -> list:
+        out = torch.zeros(*shape, device="cuda")
+        collective(out)
+        assert out.device == torch.device("cuda", rank)
+        return out.tolist()
+
+    total = mine.clone()
+    dist.all_reduce(total)
+    assert total.tolist() == [3] * 4 and total.device == mine.device
+    assert into(lambda out: dist.all_gather_into_tensor(out, mine), 8) == [1] * 4 + [2] * 4
+    assert into(lambda out: dist.reduce_scatter_tensor(out, mine), 2) == [3, 3]
+    assert into(lambda out: dist.all_to_all_single(out, mine), 4) == [1, 1, 2, 2]
+    assert into(lambda out: dist.scatter(out, [mine, 2 * mine] if rank == 0 else None, 0), 4) == [rank + 1] * 4
+    parts = [torch.zeros_like(mine) for _ in range(2)]
+    dist.all_gather(parts, mine)
+    assert [p.tolist() for p in parts] == [[1] * 4, [2] * 4]
+    objects: list = [None, None]
+    dist.all_gather_object(objects, mine)
+    assert [str(o.device) for o in objects] == ["cuda:0", "cuda:1"]
+    received = mine.clone()
+    dist.send(received, 1) if rank == 0 else dist.recv(received, 0)
+    assert received.tolist() == [1] * 4
+    group = dist.new_group([0, 1], backend="nccl")
+    dist.broadcast(total, 1, group=group)
+    dist.barrier(device_ids=[rank])
+    assert dist.is_nccl_available() and dist.get_backend(group) == "gloo"
+
+
 def train(rank: int, port: int, results: Any) -> None:
     """One DDP step of one rank on its virtual GPU; the largest difference from the whole batch on the CPU."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
     torch.cuda.set_device(rank)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        dist.init_process_group("nccl", rank=rank, world_size=2, device_id=torch.device("cuda", rank))
+    assert any("over gloo" in str(note.message) for note in notes)
+    collectives(rank)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).double().cuda()
     reference = copy.deepcopy(net).cpu()

@@ -36,9 +36,10 @@ def _enable() -> None:
     with contextlib.suppress(ValueError):
         if importlib.util.find_spec("frcnn_lite") is None:
             sys.path.append(str(_HERE.parents[2]))
-    from frcnn_lite.vgpu import switch
+    from frcnn_lite.vgpu import memory, switch
 
-    switch.start(switch.check_gpus(int(os.environ["FRCNN_LITE_VGPUS"])), ignored=None)
+    capacity = memory.parse_bytes(os.environ.get("FRCNN_LITE_VGPUS_MEMORY"))
+    switch.start(switch.check_gpus(None), ignored=None, capacity=capacity)
 
 
 def _import_hidden_sitecustomize() -> None:
