@@ -1,6 +1,10 @@
 """Adaptive pooling, PReLU and SyncBatchNorm rewritten for other runtimes: equal, or refused."""
 
 import itertools
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from frcnn_lite.export import adaptive_pool
 from frcnn_lite.export.adaptive_pool import adaptive_windows, fixed_window, rewrite_adaptive_pools
 from frcnn_lite.export.prelu import TwoReluPReLU, rewrite_prelu
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
@@ -145,3 +150,12 @@ def test_batch_norm_there_and_back(batch_norm, dimensions, options):
     assert torch.equal(back(x), plain.eval()(x))
     assert torch.equal(back.train()(x), plain.train()(x))
     assert all(p.device.type == "cpu" for p in [*back.parameters(), *back.buffers()])
+
+
+@pytest.mark.parametrize("name", ["adaptive_pool", "prelu", "sync_batchnorm", "onnx_trial", "onnx_detector"])
+def test_file_runs_outside_the_package(name, tmp_path):
+    source = Path(adaptive_pool.__file__).with_name(f"{name}.py")
+    shutil.copy(source, tmp_path / f"taken_{name}.py")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import taken_{name}"
+    program += "; sys.exit(any(module.startswith('frcnn_lite') for module in sys.modules))"
+    assert subprocess.run([sys.executable, "-I", "-c", program]).returncode == 0
