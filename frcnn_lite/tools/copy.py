@@ -15,7 +15,7 @@ from frcnn_lite import __version__
 from frcnn_lite.tools.amalgamate import PACKAGE, Amalgam, NotCopyable, renamed
 from frcnn_lite.tools.modules import Module, load
 
-LAYERS = ("ops", "layers", "parallel")  # made to be taken; the rest of the package is read where it stands
+LAYERS = ("ops", "layers", "parallel", "export")  # made to be taken; the rest of the package is read where it stands
 TESTS = PACKAGE.parent / "tests"
 
 
