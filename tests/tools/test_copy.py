@@ -36,7 +36,8 @@ def run_outside(folder: Path, *arguments: str) -> str:
 def copy_environment() -> dict[str, str]:
     import os
 
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the package's own plugin is installed, and hidden here
 
 
 def test_every_helper_is_a_file_that_needs_nothing_of_the_package(tmp_path):

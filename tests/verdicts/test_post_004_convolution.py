@@ -1,0 +1,100 @@
+"""Post 004, an engineer's notes on PyTorch (2021): convolution as unfold, matmul and fold, run line by line."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from verdict import verdict
+
+from frcnn_lite import layers
+
+NOTEBOOK = "18_convolution_by_hand"
+
+
+@pytest.fixture
+def image():
+    """A picture and eight filters of 3 x 4, as in the note's example, in float64."""
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.rand(2, 5, 9, 11, generator=generator, dtype=torch.float64)
+    return pixels, torch.rand(8, 5, 3, 4, generator=generator, dtype=torch.float64)
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves",
+    claim="conv2d = unfold + matmul + fold.",
+    ruling="right",
+    because="The three calls give `F.conv2d`'s values within 1e-10 in float64; for one output a position the last step "
+    "is a reshape.",
+    notebook=NOTEBOOK,
+)
+def test_convolution_is_unfold_matmul_fold(image):
+    pixels, filters = image
+    columns = F.unfold(pixels, (3, 4))
+    product = filters.flatten(1) @ columns
+    by_hand = F.fold(product, (9 - 3 + 1, 11 - 4 + 1), (1, 1))
+    torch.testing.assert_close(by_hand, F.conv2d(pixels, filters), rtol=1e-10, atol=1e-10)
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves",
+    claim="Windows of 3 x 4 over (N, C, H, W) give (H - 3 + 1) * (W - 4 + 1) windows of C * 3 * 4 numbers.",
+    ruling="right",
+    because="That is the shape of `F.unfold`, with stride 1 and no padding.",
+    notebook=NOTEBOOK,
+)
+def test_number_of_windows(image):
+    pixels, _ = image
+    assert F.unfold(pixels, (3, 4)).shape == (2, 5 * 3 * 4, (9 - 3 + 1) * (11 - 4 + 1))
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves",
+    claim="fold is the opposite of unfold.",
+    ruling="incomplete",
+    because="In shape. In values fold *adds* what overlaps: fold(unfold(x)) is x times the number of windows "
+    "that cover each pixel. Opposite they are where windows do not overlap, and as adjoints: each is the other's gradient.",
+    notebook=NOTEBOOK,
+)
+def test_fold_adds_what_overlaps(image):
+    pixels, _ = image
+    again = F.fold(F.unfold(pixels, (3, 4)), (9, 11), (3, 4))
+    counts = layers.overlap_counts((9, 11), (3, 4)).double()
+    assert counts.max() == 12
+    torch.testing.assert_close(again, pixels * counts, rtol=1e-10, atol=1e-10)
+    apart = F.fold(F.unfold(pixels[..., :8], (3, 4), stride=(3, 4)), (9, 8), (3, 4), stride=(3, 4))
+    assert torch.equal(apart, pixels[..., :8])
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves, the figure",
+    claim="Filter matrix times the transposed feature matrix is the output, Cout x (H x W).",
+    ruling="right",
+    because="With positions as rows, as the figure draws them, the transpose is multiplied; `F.unfold` returns "
+    "that transpose already.",
+    notebook=NOTEBOOK,
+)
+def test_filter_matrix_times_transposed_features(image):
+    pixels, filters = image
+    positions_as_rows = F.unfold(pixels, (3, 4)).transpose(1, 2)
+    output = filters.flatten(1) @ positions_as_rows.transpose(1, 2)
+    assert output.shape == (2, 8, 7 * 8)
+    torch.testing.assert_close(output.view(2, 8, 7, 8), F.conv2d(pixels, filters), rtol=1e-10, atol=1e-10)
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves",
+    claim="Channels first or channels last, the mathematics is the same.",
+    ruling="right",
+    because="Values agree within 1e-10; the columns of the matrices stand in another order, and the memory format of "
+    "the result follows the input's.",
+    notebook=NOTEBOOK,
+)
+def test_memory_format_changes_no_value(image):
+    pixels, filters = image
+    last = F.conv2d(pixels.contiguous(memory_format=torch.channels_last), filters)
+    assert last.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(last, F.conv2d(pixels, filters), rtol=1e-10, atol=1e-10)
