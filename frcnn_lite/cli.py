@@ -21,6 +21,7 @@ BAD_INPUT, INTERRUPTED = 2, 130  # exit codes: argparse's own, and 128 + SIGINT 
 # These read their own arguments; the modules are named after the commands.
 TOOLS = {
     "doctor": "check this machine: Python, torch, devices, ports, and say how to fix what is wrong",
+    "explain": "from an error text, or a traceback, to its cause and its fix",
     "copy": "write one helper and what it needs into a file of your own",
 }
 

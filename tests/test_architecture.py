@@ -125,7 +125,7 @@ def test_file_starts_where_torch_does_not(name):
     assert imported_at_top(path, source, "torch") == []
 
 
-@pytest.mark.parametrize("module", ["frcnn_lite", "frcnn_lite.tools.doctor"])
+@pytest.mark.parametrize("module", ["frcnn_lite", "frcnn_lite.tools.doctor", "frcnn_lite.tools.explain"])
 def test_import_brings_no_torch(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

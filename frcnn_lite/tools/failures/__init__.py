@@ -1,0 +1,81 @@
+"""The catalogue of failures: what a user sees, why, and what mends it.
+
+The entries are data, the .toml files beside this. Standard library only: who reads the catalogue may be somebody whose
+torch does not work.
+"""
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CHAPTERS = {
+    "scatter": "A batch is split",
+    "replicas": "Inside a replica",
+    "gather": "The outputs come back",
+    "devices": "Tensors and their devices",
+    "training": "Losses and gradients",
+    "detection": "Of detectors only",
+    "checkpoints": "Checkpoints",
+    "distributed": "One process a GPU",
+}
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A public issue or pull request where people met the failure."""
+
+    repository: str
+    number: int
+    year: int
+    title: str
+    kind: str = "issues"
+
+    @property
+    def url(self) -> str:
+        return f"https://github.com/{self.repository}/{self.kind}/{self.number}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One entry.
+
+    `patterns` are regular expressions over the text of an error, its white space made single blanks. `program` raises
+    the error (a silent failure: the program ends in an assertion of what one would expect), `repaired` does not; both
+    are empty where `mark` says that no supported torch can show it.
+    """
+
+    id: str
+    title: str
+    message: str
+    patterns: tuple[str, ...]
+    cause: str
+    fix: str
+    chapter: str
+    mark: str = "today"
+    raises: str = "RuntimeError"
+    silent: bool = False
+    older: tuple[str, ...] = ()
+    program: str = ""
+    repaired: str = ""
+    helper: str = ""
+    notebook: str = ""
+    threads: tuple[Thread, ...] = field(default=())
+
+
+@cache
+def catalogue() -> tuple[Failure, ...]:
+    """All entries, chapter by chapter."""
+    return tuple(entry for chapter in CHAPTERS for entry in _read(chapter))
+
+
+def _read(chapter: str) -> list[Failure]:
+    text = (Path(__file__).parent / f"{chapter}.toml").read_text(encoding="utf-8")
+    return [_entry(values, chapter) for values in tomllib.loads(text)["failure"]]
+
+
+def _entry(values: dict[str, Any], chapter: str) -> Failure:
+    threads = tuple(Thread(**thread) for thread in values.pop("threads", ()))
+    patterns, older = tuple(values.pop("patterns")), tuple(values.pop("older", ()))
+    return Failure(**values, patterns=patterns, older=older, chapter=chapter, threads=threads)

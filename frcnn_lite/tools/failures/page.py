@@ -1,0 +1,84 @@
+"""Write docs/failures.md from the catalogue: `python -m frcnn_lite.tools.failures.page`."""
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+from frcnn_lite.tools.failures import CHAPTERS, Failure, Thread, catalogue
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "failures.md"
+HEADER = """\
+# The catalogue of failures
+
+What a user sees, why, and what mends it. With the error text at hand a terminal is quicker, with a whole traceback too:
+
+```sh
+python -m frcnn_lite explain "found at least two devices"
+python train.py 2>&1 | python -m frcnn_lite explain
+```
+
+**today**: a test runs the program on virtual GPUs, sees it fail with this message, and runs the repaired program.
+**until torch X**: told as history, in the words people saw then. A *silent* failure raises nothing; its program ends
+in an assertion of what one would expect. Every program begins with `import torch` and `from torch import nn`. The
+notebooks, by number, stand in the plan of [00](../notebooks/00_start_here.ipynb).
+
+The page is written by `python -m frcnn_lite.tools.failures.page` from the `.toml` files of `frcnn_lite/tools/failures`;
+a test fails when they disagree.
+"""
+
+
+def page() -> str:
+    """The whole of docs/failures.md."""
+    sections = [HEADER, _contents()]
+    for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
+        sections += [f"## {CHAPTERS[chapter]}\n", *map(_section, entries)]
+    return "\n".join(sections)
+
+
+def cite(thread: Thread) -> str:
+    """`pytorch/pytorch issue 52260 (2021), *title*`."""
+    kind = "pull request" if thread.kind == "pull" else "issue"
+    return f"{thread.repository} {kind} {thread.number} ({thread.year}), *{thread.title}*"
+
+
+def notebook_file(number: str) -> str:
+    """File name of a notebook, empty while it is not written."""
+    return next((path.name for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb")), "")
+
+
+def _contents() -> str:
+    rows = [f"| [{entry.id}](#{entry.id}) | {entry.title} | {entry.mark} |" for entry in catalogue()]
+    return "\n".join(["| entry | what happens | mark |", "|---|---|---|", *rows, ""])
+
+
+def _section(entry: Failure) -> str:
+    silent = ", silent" if entry.silent else ""
+    parts = [f"### {entry.id}\n", f"{entry.title}. **{entry.mark}{silent}**\n", _fenced(entry.message, "text")]
+    if entry.older:
+        parts.append("In older versions: " + "; ".join(f"`{text}`" for text in entry.older) + "\n")
+    parts.append(f"*Cause.* {entry.cause}\n")
+    if entry.program:
+        parts.append(_fenced(entry.program, "python"))
+    parts.append(f"*Fix.* {entry.fix}\n")
+    if entry.repaired:
+        parts.append(_fenced(entry.repaired, "python"))
+    parts += [f"- {line}" for line in _further(entry)]
+    return "\n".join(parts) + "\n"
+
+
+def _further(entry: Failure) -> list[str]:
+    lines = []
+    if entry.helper:
+        lines.append(f"helper: `python -m frcnn_lite copy {entry.helper}`")
+    if entry.notebook:
+        lines.append(f"notebook: {entry.notebook}")
+    return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", cite(thread)) for thread in entry.threads]
+
+
+def _fenced(text: str, language: str) -> str:
+    return f"```{language}\n{text.strip()}\n```\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

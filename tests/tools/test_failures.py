@@ -1,0 +1,140 @@
+"""The catalogue: every entry marked *today* happens, is found by its message, and its fix works."""
+
+import io
+import re
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import distributed
+
+from frcnn_lite import cli, vgpu
+from frcnn_lite.tools import copy, explain
+from frcnn_lite.tools.failures import Failure, catalogue
+from frcnn_lite.tools.failures.match import matching, nearest
+from frcnn_lite.tools.failures.page import PAGE, page
+
+IDS = {entry.id: entry for entry in catalogue()}
+TODAY = [name for name, entry in IDS.items() if entry.mark == "today"]
+PREAMBLE = "import torch\nfrom torch import nn\n"
+
+
+@pytest.fixture
+def four_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Four virtual GPUs; a process group that a program began is ended."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with vgpu.virtual_gpus(4, force=True):
+        torch.manual_seed(0)
+        yield
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+def run(program: str, entry: Failure) -> None:
+    """Run a program of the catalogue, as a warning is raised where the failure is one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if entry.raises.endswith("Warning") else "ignore")
+        exec(compile(PREAMBLE + program, entry.id, "exec"), {"__name__": entry.id})
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_program_fails_as_told(name: str, four_gpus: None) -> None:
+    entry = IDS[name]
+    with pytest.raises(BaseException) as caught:
+        run(entry.program, entry)
+    assert entry.raises in {kind.__name__ for kind in type(caught.value).__mro__}, caught.value
+    text = "".join(traceback.format_exception(caught.value))
+    assert any(re.search(pattern, " ".join(text.split()), re.IGNORECASE) for pattern in entry.patterns), text
+    assert matching(text)[0] == entry, [found.id for found in matching(text)]
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_repaired_program_runs(name: str, four_gpus: None) -> None:
+    run(IDS[name].repaired, IDS[name])
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_silent_failures_raise_nothing_of_their_own(name: str) -> None:
+    entry = IDS[name]
+    asserts = entry.program.strip().splitlines()[-1].startswith("assert")
+    assert asserts == entry.silent
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_every_wording_finds_its_entry_first(name: str) -> None:
+    for text in (IDS[name].message, *IDS[name].older):
+        assert matching(text)[0].id == name
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_entry_is_whole(name: str) -> None:
+    entry = IDS[name]
+    assert entry.mark == "today" or re.fullmatch(r"until torch [\d.]+|simulated only", entry.mark)
+    assert bool(entry.program) == bool(entry.repaired) == (entry.mark == "today")
+    assert not entry.helper or entry.helper in copy.helpers()
+    assert re.fullmatch(r"\d\d", entry.notebook)
+    assert all(thread.kind in ("issues", "pull") and thread.year > 2014 for thread in entry.threads)
+
+
+def test_names_are_unique() -> None:
+    assert len(IDS) == len(catalogue())
+
+
+def test_page_is_in_step() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m frcnn_lite.tools.failures.page"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("found at least two devices", "two-devices"),
+        ("my DataParallel output batch size is half", "rows-lost"),
+        ("attributes set in forward are lost with DataParallel", "attribute-lost"),
+        ("nms gives duplicates in fp16", "half-offsets"),
+    ],
+)
+def test_words_of_ones_own(words: str, expected: str) -> None:
+    assert matching(words)[0].id == expected
+
+
+def test_what_is_no_failure_of_ours_matches_nothing() -> None:
+    assert matching("ModuleNotFoundError: No module named 'pandas'") == []
+    assert nearest("gather of unequal dicts on the CPU")
+
+
+def test_explain_tells_cause_fix_and_where_to_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "Gather function not implemented for CPU tensors"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("gathered-cpu:")
+    assert "cause:" in told and "fix:" in told and "03_a_loss_is_a_sum_and_a_count.ipynb" in told
+    assert "https://github.com/amdegroot/ssd.pytorch/issues/570" in told
+
+
+def test_explain_reads_a_file_and_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step 7\nTraceback (most recent call last):\n  ...\n" + IDS["batch-of-one"].message)
+    assert explain.main([str(log)]) == 0
+    assert capsys.readouterr().out.startswith("batch-of-one:")
+    monkeypatch.setattr("sys.stdin", io.StringIO(log.read_text()))
+    assert explain.main([]) == 0
+    assert capsys.readouterr().out.startswith("batch-of-one:")
+
+
+def test_explain_lists_and_names_entries(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain.main(["--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(IDS)
+    assert explain.main(["roi-index"]) == 0
+    assert capsys.readouterr().out.startswith("roi-index:")
+
+
+def test_explain_says_what_comes_nearest(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert explain.main(["ZeroDivisionError in my replica scheduler thing"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and "Nearest:" in shown.err
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert explain.main([]) == 2
