@@ -54,7 +54,8 @@ def test_number_of_windows(image):
     claim="fold is the opposite of unfold.",
     ruling="incomplete",
     because="In shape. In values fold *adds* what overlaps: fold(unfold(x)) is x times the number of windows "
-    "that cover each pixel. Opposite they are where windows do not overlap, and as adjoints: each is the other's gradient.",
+    "that cover each pixel. Opposite they are where windows do not overlap, and as adjoints: each is the gradient of "
+    "the other.",
     notebook=NOTEBOOK,
 )
 def test_fold_adds_what_overlaps(image):
