@@ -1,9 +1,10 @@
 # A thin face of tasks.py, which does the same without make: python tasks.py lab
 #   make lab ARGS=--no-browser    arguments for the command
 #   make lab TORCH=cpu            PyTorch's CPU wheels (1 GB) instead of the CUDA build (5.8 GB)
+#   make oracle PYTORCH=DIR       also the test files of a checkout of PyTorch
 
 PYTHON ?= python3
-COMMANDS = lab test notebooks bench lint clean
+COMMANDS = lab test notebooks bench oracle lint clean
 
 .PHONY: help $(COMMANDS)
 
@@ -11,4 +12,4 @@ help:
 	@$(PYTHON) tasks.py --help
 
 $(COMMANDS):
-	@$(PYTHON) tasks.py $@ $(if $(TORCH),--torch $(TORCH)) $(ARGS)
+	@$(PYTHON) tasks.py $@ $(if $(TORCH),--torch $(TORCH)) $(if $(PYTORCH),--pytorch $(abspath $(PYTORCH))) $(ARGS)

@@ -4,6 +4,7 @@
     test        set up, run the unit tests and every notebook under nbval       (args go to pytest)
     notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
     bench       run every benchmark
+    oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
     lint        check format, style and types
     clean       remove the environment and the caches, never runs/ or data/
 
@@ -215,6 +216,11 @@ def bench(python: Path, args: list[str]) -> int:
     return max(codes, default=0)
 
 
+def oracle(python: Path, args: list[str]) -> int:
+    """Compare virtual GPUs with PyTorch's own tables of operators, and with the tests of a checkout the user has."""
+    return subprocess.run([str(python), str(ROOT / "tests" / "vgpu" / "oracle.py"), *args], cwd=ROOT).returncode
+
+
 def lint(python: Path, args: list[str]) -> int:
     """Format, style and types; all three report before any of them fails the command."""
     tools = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
@@ -234,7 +240,7 @@ def clean() -> int:
     return 0
 
 
-COMMANDS = {"lab": lab, "test": test, "notebooks": notebooks, "bench": bench, "lint": lint}
+COMMANDS = {"lab": lab, "test": test, "notebooks": notebooks, "bench": bench, "oracle": oracle, "lint": lint}
 
 
 # ---------------------------------------------------------------- the command line

@@ -14,7 +14,8 @@ from frcnn_lite.vgpu import devices, errors, lazy
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import VirtualTensor
 
-_PRINT_DEVICES = [(torch, "tensor_split"), (Tensor, "tensor_split")]
+_PRINT_DEVICES = [(owner, name) for owner in (torch, Tensor) for name in ("tensor_split", "take_along_dim")]
+_PRINT_DEVICES += [(torch, "stft"), (torch, "gradient"), (torch.linalg, "multi_dot"), (torch.linalg, "matrix_rank")]
 _PRINT_DEVICES += [(owner, "scaled_dot_product_attention") for owner in (torch._C._nn, torch.nn.functional)]
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
 _base: Any = torch._C.TensorBase

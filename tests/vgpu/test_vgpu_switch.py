@@ -142,3 +142,14 @@ class TestVisibleDevices:
         monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "")
         with vgpu.virtual_gpus(2, force=True):
             assert torch.cuda.device_count() == 2
+
+
+def test_a_hundred_times_on_and_off_leaves_the_originals():
+    vgpu.enable(2, force=True)
+    vgpu.disable()
+    before = snapshot()
+    for k in range(100):
+        vgpu.enable(1 + k % 4, force=True)
+        vgpu.disable()
+    assert changed(before, snapshot()) == []
+    assert torch.zeros(2).normal_(generator=torch.Generator().manual_seed(0)).shape == (2,)

@@ -1,0 +1,95 @@
+"""The whole of PyTorch's own oracles on virtual GPUs; `make oracle PYTORCH=DIR` adds the tests of a checkout of yours.
+
+python tests/vgpu/oracle.py [--pytorch DIR] [--quick]
+
+Without a checkout: OpInfo (float32, float64, complex64), the negative form, modules and optimizers, all in the wheel.
+With one, at the release that is installed: its multi-GPU test files, unmodified, on two virtual GPUs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+
+TABLES = [
+    ["opinfo_check.py", "--dtype", "float32"],
+    ["opinfo_check.py", "--dtype", "float64"],
+    ["opinfo_check.py", "--dtype", "complex64"],
+    ["opinfo_negative.py"],
+    ["opinfo_negative.py", "--other", "cuda:0"],
+    ["module_check.py"],
+]
+# A file of the checkout, and the tests of it that concern several devices or the device of a tensor.
+FILES = {
+    "test/distributed/test_data_parallel.py": "",
+    "test/test_cuda_multigpu.py": "",
+    "test/test_autograd.py": "device or multi_gpu or cross_device",
+    "test/test_nn.py": "replicate or parallel or cuda",
+    "test/test_torch.py": "device or cuda",
+    "test/test_serialization.py": "cuda or map_location",
+}
+# Tests that cannot pass, by a part of their name, each with its reason. This list only ever shrinks.
+REASONS = {
+    "nccl": "there is no NCCL",
+    "cudnn": "there is no cuDNN",
+    "cuda_graph": "CUDA graphs are not simulated",
+    "streams_and_sync": "streams take no time here, so nothing can overlap",
+    "caching_allocator": "the allocator's blocks are not simulated",
+    "memory_snapshot": "the allocator's blocks are not simulated",
+    "sparse_csr": "compressed sparse layouts are not simulated",
+}
+
+
+def run_tables() -> int:
+    """Print one line for each table, after the lines of what does not agree."""
+    codes = []
+    for table in TABLES:
+        command = [sys.executable, str(HERE / table[0]), *table[1:]]
+        codes.append(subprocess.run(command, cwd=HERE).returncode)
+    return max(codes)
+
+
+def run_file(checkout: Path, name: str, only: str) -> int:
+    """Run one test file of a checkout; return how many of its tests failed without a reason."""
+    path = checkout / name
+    if not path.is_file():
+        print(f"{name}: not in {checkout}")
+        return 1
+    virtual = [sys.executable, "-m", "frcnn_lite.vgpu", "--gpus", "2", "--force", "-m", "pytest"]
+    options = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", *(["-k", only] if only else [])]
+    paths = [str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [*virtual, *options, path.name], cwd=path.parent, env=environment, capture_output=True, text=True
+    )
+    failed = re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", done.stdout, re.MULTILINE)
+    unexplained = [test for test in failed if not any(part in test.lower() for part in REASONS)]
+    for test in unexplained:
+        print(f"  {test}")
+    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-300:]
+    print(f"{name}: {last}; {len(failed) - len(unexplained)} of the failures have a reason", flush=True)
+    return len(unexplained) if done.returncode in (0, 1) else max(1, len(unexplained))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pytorch", type=Path, help="a checkout of pytorch/pytorch at the release that is installed")
+    parser.add_argument("--quick", action="store_true", help="leave out the tables of the wheel")
+    options = parser.parse_args()
+    print(f"torch {torch.__version__}")
+    code = 0 if options.quick else run_tables()
+    if options.pytorch is not None:
+        code = max(code, sum(run_file(options.pytorch, name, only) for name, only in FILES.items()) and 1)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
