@@ -3,6 +3,7 @@
 from frcnn_lite.viz.cast_sheet import cast_sheet
 from frcnn_lite.viz.curves import curves
 from frcnn_lite.viz.detections import detections
+from frcnn_lite.viz.device_lanes import DeviceLog, Lane, device_lanes
 from frcnn_lite.viz.digits import cast
 from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
@@ -16,14 +17,17 @@ from frcnn_lite.viz.widgets import sliders
 
 __all__ = [
     "Canvas",
+    "DeviceLog",
     "Figure",
     "Flow",
+    "Lane",
     "Placement",
     "Score",
     "cast",
     "cast_sheet",
     "curves",
     "detections",
+    "device_lanes",
     "idle_heatmap",
     "placement",
     "row_weights",
