@@ -1,6 +1,7 @@
 """From an error text to its cause and its fix: `python -m frcnn_lite explain "found at least two devices"`."""
 
 import argparse
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -22,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="name all entries")
     options = parser.parse_args(argv)
     if options.list:
-        print("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))
+        _show("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))
         return 0
     try:
         text = _text(" ".join(options.text))
@@ -51,10 +52,17 @@ def _answer(text: str) -> int:
         for entry in nearest(text) or catalogue()[:SHOWN]:
             print(f"  {entry.id}: {entry.title}", file=sys.stderr)
         return NO_MATCH
-    print("\n\n".join(told(entry) for entry in found[:SHOWN]))
-    if found[SHOWN:]:
-        print("\nalso: " + ", ".join(entry.id for entry in found[SHOWN:]))
+    also = ["also: " + ", ".join(entry.id for entry in found[SHOWN:])] if found[SHOWN:] else []
+    _show("\n\n".join([told(entry) for entry in found[:SHOWN]] + also))
     return 0
+
+
+def _show(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # `explain ... | head` has read enough. Python would flush again at its end, into the same closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def told(entry: Failure) -> str:

@@ -2,6 +2,8 @@
 
 import io
 import re
+import subprocess
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -94,6 +96,7 @@ def test_page_is_in_step() -> None:
         ("my DataParallel output batch size is half", "rows-lost"),
         ("attributes set in forward are lost with DataParallel", "attribute-lost"),
         ("nms gives duplicates in fp16", "half-offsets"),
+        ("why does gpu 0 use more memory", "first-gpu-full"),
     ],
 )
 def test_words_of_ones_own(words: str, expected: str) -> None:
@@ -130,6 +133,15 @@ def test_explain_lists_and_names_entries(capsys: pytest.CaptureFixture[str]) -> 
     assert len(capsys.readouterr().out.splitlines()) == len(IDS)
     assert explain.main(["roi-index"]) == 0
     assert capsys.readouterr().out.startswith("roi-index:")
+
+
+def test_explain_ends_quietly_when_its_reader_does() -> None:
+    command = [sys.executable, "-m", "frcnn_lite", "explain", "--list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=PAGE.parents[1]) as child:
+        assert child.stdout is not None and child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+    assert child.returncode == 0
 
 
 def test_explain_says_what_comes_nearest(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
