@@ -77,21 +77,26 @@ def install(patches: Patches) -> None:
 
 def refuse_on_cpu(library: torch.library.Library) -> None:
     """Let operators on CPU tensors refuse a virtual GPU's generator, which is a CPU generator to C++."""
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     for name in _TAKE_GENERATORS:
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads():
             op = getattr(packet, overload)
             if "out" not in overload and any(a.name == "generator" for a in op._schema.arguments):
                 qualified = name if overload == "default" else f"{name}.{overload}"
-                library.impl(qualified, _on_cpu(op.redispatch, keys), "BackendSelect")
+                library.impl(qualified, _on_cpu(op.redispatch), "BackendSelect")
 
 
-def _on_cpu(redispatch: Callable, keys: torch._C.DispatchKeySet) -> Callable:
+def _on_cpu(redispatch: Callable) -> Callable:
+    cpu_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
     def draw(*args: Any, generator: Any = None, **kwargs: Any) -> Any:
+        backend = next((x.device.type for x in args if isinstance(x, torch.Tensor)), "cpu")
+        if backend != "cpu":  # meta, say: none of our business
+            keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, torch._C._dispatch_key_for_device(backend)))
+            return redispatch(keys, *args, generator=generator, **kwargs)
         if generator is not None and not _drawing.inside and generator._cdata in _known:
             raise RuntimeError("Expected a 'cpu' device type for generator but found 'cuda'")
-        return redispatch(keys, *args, generator=generator, **kwargs)
+        return redispatch(cpu_keys, *args, generator=generator, **kwargs)
 
     return draw
 

@@ -79,3 +79,9 @@ def test_threads_draw_from_their_own_device():
     for thread in threads:
         thread.join()
     assert found == expected
+
+
+def test_tensors_without_values_are_drawn_on_as_before():
+    """Layers are initialised on the meta device, too; the check of generators must let that pass."""
+    layer = torch.nn.Linear(3, 4, device="meta")
+    assert layer.weight.is_meta and torch.empty(3, device="meta").uniform_().is_meta
