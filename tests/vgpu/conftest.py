@@ -11,7 +11,7 @@ from frcnn_lite import vgpu
 # PyTorch's test helpers forbid the whole process to set flags of torch.backends; tests of other folders do set them.
 with pytest.MonkeyPatch.context() as _patch:
     _patch.setattr(torch.backends, "disable_global_flags", lambda: None)
-    import torch.testing._internal.common_utils  # noqa: F401
+    import torch.testing._internal.common_utils
 
 
 @pytest.fixture
