@@ -87,22 +87,22 @@ class TestCapacity:
         gc.collect()
 
     def test_more_than_the_device_has_raises_cudas_own_error(self):
-        with vgpu.virtual_gpus(2, memory="64MiB"):
-            assert torch.cuda.get_device_properties(1).total_memory == 64 * MIB
-            held = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda:1")
-            free = torch.cuda.mem_get_info(1)[0] // MIB  # a tensor of an earlier test may still be alive somewhere
+        """On cuda:11, which no other test of this process has left a tensor on: the figures are exact."""
+        with vgpu.virtual_gpus(12, memory="64MiB"):
+            assert torch.cuda.get_device_properties(11).total_memory == 64 * MIB
+            held = torch.empty(40 * MIB, dtype=torch.uint8, device="cuda:11")
             words = (
-                r"CUDA out of memory\. Tried to allocate 32\.00 MiB\. GPU 1 has a total capacity of 64\.00 MiB of "
-                rf"which {free}\.00 MiB is free\. .* Of the allocated memory 40\.\d\d MiB is allocated by PyTorch, and "
-                r".* is reserved by PyTorch but unallocated\."
+                r"CUDA out of memory\. Tried to allocate 32\.00 MiB\. GPU 11 has a total capacity of 64\.00 MiB of "
+                r"which 24\.00 MiB is free\. .* Of the allocated memory 40\.00 MiB is allocated by PyTorch, and "
+                r"0 bytes is reserved by PyTorch but unallocated\."
             )
             with pytest.raises(torch.cuda.OutOfMemoryError, match=words) as caught:
-                torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:1")
+                torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:11")
             assert isinstance(caught.value, RuntimeError) and caught.type is torch.OutOfMemoryError
-            assert torch.cuda.memory_stats(1)["num_ooms"] == 1
-            torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:0")
+            assert torch.cuda.memory_stats(11)["num_ooms"] == 1
+            torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:10")
             del held
-            torch.empty(60 * MIB, dtype=torch.uint8, device="cuda:1")
+            torch.empty(60 * MIB, dtype=torch.uint8, device="cuda:11")
         assert torch.cuda.get_device_properties(0).total_memory == memory.TOTAL, "the outer machine again"
 
     def test_activations_count(self):
