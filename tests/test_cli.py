@@ -1,3 +1,5 @@
+import argparse
+import importlib
 import json
 import os
 import signal
@@ -10,9 +12,11 @@ import torch
 from PIL import Image
 
 from frcnn_lite import cli, vgpu
+from frcnn_lite.cli.data import KINDS
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.engine import RunDirectory, load_run, load_weights
 
+WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
 
 
@@ -43,13 +47,28 @@ def fails(capsys, words, *arguments, code=2):
     assert said.err.startswith("error: ") and words in said.err
 
 
-def test_help_imports_no_torch():
-    program = "import sys; from frcnn_lite import cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass\n"
+COMMANDS = [[], *([name] for name in cli.COMMANDS), *(["data", kind] for kind in KINDS)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_is_quick_and_shows_an_example(command):
+    program = (
+        f"import sys; from frcnn_lite import cli\ntry: cli.main({[*command, '--help']})\nexcept SystemExit: pass\n"
+    )
     program += "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert shown.returncode == 0
-    for command in ("doctor", "train", "evaluate", "predict", "export", "data", "copy"):
-        assert command in shown.stdout
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=WIDE)
+    assert shown.returncode == 0 and shown.stderr == ""
+    for name in () if command else (*cli.COMMANDS, *cli.TOOLS):
+        assert f"\n    {name} " in shown.stdout
+    if command:
+        assert f"python -m frcnn_lite {' '.join(command)} " in shown.stdout.split("\n\n", 1)[1], "no example"
+
+
+@pytest.mark.parametrize("file", [*cli.COMMANDS, *(f"data_{kind}" for kind in KINDS)])
+def test_a_command_is_one_file_whose_options_are_explained(file):
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"frcnn_lite.cli.{file}").add_options(parser)
+    assert [action.dest for action in parser._actions if not (action.help or action.choices)] == []
 
 
 def test_train_says_where_and_how_good(tmp_path, capsys):

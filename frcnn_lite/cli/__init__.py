@@ -1,0 +1,61 @@
+"""The command line: `python -m frcnn_lite COMMAND`.
+
+A command is one file of this folder and one line of `COMMANDS`. The file's docstring is what `--help` shows; its
+`add_options(parser)` declares the options and its `run(options)` returns the exit code. Nothing but the chosen command
+is imported, and torch not before it runs, so that `--help` is quick and `doctor` runs where torch does not. Results go
+to standard output, everything said about them to standard error.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from .console import BAD_INPUT, INTERRUPTED, say
+from .declare import declare
+
+COMMANDS = {
+    "train": "train a detector into a run directory, or go on with a run",
+    "evaluate": "print the average precision of a run as JSON",
+    "predict": "draw what a run's detector finds in images",
+    "export": "write a run's detector to one small file",
+    "data": "look at data",
+}
+# These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
+TOOLS = {
+    "doctor": "check this machine: Python, torch, devices, ports, and say how to fix what is wrong",
+    "explain": "from an error text, or a traceback, to its cause and its fix",
+    "copy": "write one helper and what it needs into a file of your own",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 (part of it failed), 2 (bad input) or 130 (interrupted)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and arguments[0] in TOOLS:
+        return importlib.import_module(f"frcnn_lite.tools.{arguments[0]}").main(arguments[1:]) or 0
+    options = _parser(arguments).parse_args(arguments)
+    # Idle OpenMP threads spin by default, and where the cores are shared with other programs a parallel loop then waits
+    # behind its own spinning: 8 times the time per training step, measured on two busy cores. The variable is read
+    # once, when torch is loaded, and no line above has done that.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        return options.run_command(options)
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as error:
+        if options.traceback:
+            raise
+        say(f"error: {error}")
+        return BAD_INPUT
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m frcnn_lite", description="A small Faster R-CNN on many GPUs.")
+    parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, purpose in {**TOOLS, **COMMANDS}.items():
+        declare(commands, name, purpose, file=name if name in COMMANDS and name in arguments else None)
+    return parser

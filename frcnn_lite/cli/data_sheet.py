@@ -1,0 +1,29 @@
+"""Draw a sheet of digit scenes with a box around every digit, as SVG.
+
+python -m frcnn_lite data sheet --rows 2 --columns 3 --out scenes.svg
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="SVG file to write")
+    parser.add_argument("--split", choices=("train", "test"), default="train", help="which pictures (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the pictures (%(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="of the sheet (%(default)s)")
+    parser.add_argument("--columns", type=int, default=6, help="of the sheet (%(default)s)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw the sheet into a file that does not exist yet."""
+    from frcnn_lite.data import DigitScenes
+    from frcnn_lite.viz import scene_sheet
+
+    if options.out.exists():
+        raise FileExistsError(f"{options.out} exists already; choose another name")
+    dataset = DigitScenes(options.split, options.rows * options.columns, options.seed)
+    scenes = [dataset[index] for index in range(len(dataset))]
+    images, boxes, labels, _ = zip(*scenes, strict=True)
+    scene_sheet(images, boxes, labels, options.columns).save(options.out)
+    return 0

@@ -1,0 +1,31 @@
+"""Write the detector of a run, without optimizer and log, to one small file: weights (.pt), or a graph (.onnx).
+
+python -m frcnn_lite export --run runs/first --out detector.pt
+python -m frcnn_lite export --run runs/first --out detector.onnx
+"""
+
+import argparse
+from pathlib import Path
+
+from .console import say
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt or an .onnx")
+    parser.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the file that the ending of its name asks for."""
+    from frcnn_lite import engine
+    from frcnn_lite.export.onnx import export_onnx
+
+    stored = engine.load_run(options.run)
+    if options.out.suffix.lower() == ".onnx":
+        class_names = engine.held_out_pictures(stored.config, 1).class_names
+        export_onnx(stored.model, options.out, class_names=class_names)
+    else:
+        engine.save_weights(stored.model, options.out, half=not options.full)
+    say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")
+    return 0

@@ -1,0 +1,37 @@
+"""Write a picture with boxes for every image; an image that cannot be read is named, and the others still done.
+
+python -m frcnn_lite predict --run runs/first photo.jpg more/*.png --out found
+"""
+
+import argparse
+from pathlib import Path
+
+from .console import say
+from .devices import fast_device
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the pictures go")
+    parser.add_argument("--min-score", type=float, default=0.5, help="least score to draw (default: %(default)s)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw what is found in each image; 1 when some image could not be read."""
+    from frcnn_lite import engine
+
+    stored = engine.load_run(options.run)
+    model, class_names = stored.model.to(fast_device()), engine.held_out_pictures(stored.config).class_names
+    failed = 0
+    for path in options.images:
+        try:
+            picture, prediction = engine.predict_file(
+                model, path, options.out, class_names, min_score=options.min_score
+            )
+        except (FileNotFoundError, ValueError) as error:
+            say(f"error: {error}")
+            failed += 1
+        else:
+            say(f"{path}: {len(prediction.labels)} found, drawn in {picture}")
+    return 1 if failed else 0

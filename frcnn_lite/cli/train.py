@@ -1,0 +1,97 @@
+"""Train a detector into a run directory, or go on with a run, and say how good it is on pictures it has not seen.
+
+  python -m frcnn_lite train --data digits --minutes 5 --out runs/first
+  python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
+  python -m frcnn_lite train --resume --out runs/first
+
+Ctrl-C saves, and --resume goes on exactly where the run stopped. What is left out follows from the configuration.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .console import INTERRUPTED, say
+from .devices import provide_gpus
+
+if TYPE_CHECKING:
+    from frcnn_lite.engine import TrainConfig, TrainResult
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    # Defaults are the configuration's own; None here means "not given", which --resume has to know.
+    parser.add_argument("--data", help="digits (nothing to download)")
+    parser.add_argument("--gpus", type=int, help="0: the CPU; N: that many GPUs, virtual ones if need be")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, help="turned into steps by timing a few, once")
+    length.add_argument("--steps", type=int, help="optimizer steps")
+    length.add_argument("--epochs", type=float, help="passes over the training pictures")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--batch-size", type=int, help="images a step, over all devices")
+    parser.add_argument("--lr", type=float, help="peak learning rate")
+    parser.add_argument("--seed", type=int, help="of weights, pictures and samples")
+    parser.add_argument("--workers", type=int, help="processes that load data (default: none)")
+    parser.add_argument("--train-images", type=int, help="pictures in an epoch")
+    parser.add_argument("--test-images", type=int, help="pictures of the evaluation at the end, 0 for none")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, or resume, and say how good the detector is."""
+    from frcnn_lite import engine
+
+    config = _stored_config(options) if options.resume else _new_config(options)
+    provide_gpus(config.gpus)
+    if not options.resume:
+        config = _with_length(config, options)
+    result = engine.train(config, options.out, resume=options.resume)
+    _report(result, config)
+    return INTERRUPTED if result.interrupted else 0
+
+
+def _stored_config(options: argparse.Namespace) -> "TrainConfig":
+    from frcnn_lite import engine
+
+    given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs")}}
+    fixed = [name for name, value in given.items() if value is not None and name not in ("gpus", "workers")]
+    if fixed:
+        raise ValueError(f"--resume goes on as the run was begun; leave out --{fixed[0].replace('_', '-')}")
+    stored = engine.RunDirectory.open(options.out).read_config()
+    return replace(stored, **{name: given[name] for name in ("gpus", "workers") if given[name] is not None})
+
+
+def _new_config(options: argparse.Namespace) -> "TrainConfig":
+    from frcnn_lite import engine
+
+    config = engine.TrainConfig(**{name: value for name, value in _given(options).items() if value is not None})
+    # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
+    engine.train_pictures(config)
+    engine.RunDirectory.require_free(options.out)
+    return config
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("data", "gpus", "steps", "batch_size", "lr", "seed", "workers", "train_images", "test_images")
+    return {name: getattr(options, name) for name in names}
+
+
+def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":
+    """Minutes and epochs become steps here, once: what is stored is a number of steps, so a resume is exact."""
+    from frcnn_lite import engine
+
+    if options.minutes is not None:
+        config = replace(config, steps=engine.steps_in_minutes(options.minutes, config))
+    if options.epochs is not None:
+        config = replace(config, steps=engine.steps_in_epochs(options.epochs, config))
+    where = f"{config.gpus} GPUs" if config.gpus else "the CPU"
+    say(f"{config.steps} steps of {config.batch_size} images on {where}, into {options.out}")
+    return config
+
+
+def _report(result: "TrainResult", config: "TrainConfig") -> None:
+    if result.evaluation is not None:
+        found = result.evaluation
+        say(f"{config.steps} steps; AP50 {found.AP50:.3f}, AP {found.AP:.3f} on {found.images} unseen pictures")
+    if result.interrupted:
+        say(f"go on with: python -m frcnn_lite train --resume --out {result.run_dir}")
