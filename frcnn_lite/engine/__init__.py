@@ -1,11 +1,12 @@
 """Training, evaluation, prediction and checkpoints: where detector, data and devices come together."""
 
+from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
 from frcnn_lite.engine.budget import steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import held_out_pictures, open_dataset, train_pictures
 from frcnn_lite.engine.draw_boxes import draw_boxes
-from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
+from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.param_groups import param_groups
 from frcnn_lite.engine.predict import Prediction, predict, predict_file, read_image
 from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
@@ -17,17 +18,20 @@ from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
 __all__ = [
     "AveragePrecision",
     "CheckpointError",
+    "Judged",
     "Prediction",
     "Run",
     "RunDirectory",
     "TrainConfig",
     "TrainResult",
     "Trainer",
+    "average_precision",
     "build_model",
     "deterministic",
     "draw_boxes",
     "evaluate",
     "held_out_pictures",
+    "judge",
     "load_run",
     "load_weights",
     "open_dataset",

@@ -11,10 +11,11 @@ from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
 
 from frcnn_lite.data import DigitScenes, Scene, collate
+from frcnn_lite.engine.average_precision import AveragePrecision
 from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import held_out_pictures, train_pictures
-from frcnn_lite.engine.evaluate import AveragePrecision, evaluate
+from frcnn_lite.engine.evaluate import evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.step_order import StepOrder

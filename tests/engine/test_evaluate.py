@@ -5,7 +5,6 @@ from torch import nn
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.detection import Detections
 from frcnn_lite.engine import evaluate
-from frcnn_lite.engine.evaluate import average_precision
 
 
 class Oracle(nn.Module):
@@ -58,22 +57,6 @@ def test_wrong_labels_and_nothing_found(scenes):
     assert evaluate(wrong, scenes).AP50 < 0.35
     nothing = Oracle(scenes, lambda s: (s.boxes[:0], torch.ones(0), s.labels[:0]))
     assert evaluate(nothing, scenes).AP50 == 0.0
-
-
-def test_one_of_two_found_is_half():
-    truth = [{"image_id": 0, "category_id": 0, "bbox": [x, 0, 10, 10], "area": 100} for x in (0, 50)]
-    found = [{"image_id": 0, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100, "score": 0.9}]
-    result = average_precision(truth, found, [0], ("a", "b"))
-    assert pytest.approx(51 / 101) == result.AP50  # 101 recall points, precise up to recall 0.5
-    assert result.AP50_per_class == {"a": pytest.approx(51 / 101)}  # "b" has no object, so no precision
-
-
-def test_an_empty_picture_only_costs_when_something_is_found_in_it():
-    truth = [{"image_id": 0, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100}]
-    right = {"image_id": 0, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100, "score": 0.5}
-    ghost = {"image_id": 1, "category_id": 0, "bbox": [0, 0, 10, 10], "area": 100, "score": 0.9}
-    assert pytest.approx(1.0) == average_precision(truth, [right], [0, 1], ("a",)).AP50
-    assert pytest.approx(0.5) == average_precision(truth, [right, ghost], [0, 1], ("a",)).AP50
 
 
 def test_training_mode_is_restored_and_no_pictures_are_refused(scenes):
