@@ -148,6 +148,8 @@ def ordinal_of(device: torch.device | str | int | None) -> int | None:
     if device is None:
         return None
     if isinstance(device, int):
+        if device < 0:
+            raise RuntimeError("Device index must not be negative")
         return check(device)
     if not isinstance(device, _Device):
         device = torch.device(device)

@@ -19,6 +19,19 @@ def grad_of(x: torch.Tensor, grad: torch.Tensor) -> None:
     x.grad = grad
 
 
+class OnFirst(torch.autograd.Function):
+    """Computes anywhere, and makes its gradient on the first GPU."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.shape = x.shape
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.ones(ctx.shape, device="cuda:0")
+
+
 def got(argument: str, device: str, others: str, kernel: str) -> str:
     """The words of a check in the generated wrapper of a CUDA kernel."""
     return (
@@ -84,6 +97,14 @@ MISTAKES = {
         "Input type (torch.cuda.FloatTensor) and bias type (torch.FloatTensor) should be the same",
     ),
     "a GPU that is not there": (lambda: torch.ones(1).cuda(7), "CUDA error: invalid device ordinal"),
+    "the device of a CPU tensor": (
+        lambda: torch.ones(1).cuda(torch.ones(1).get_device()),
+        "index must not be negative",
+    ),
+    "a gradient on another GPU": (
+        lambda: OnFirst.apply(on(1, 2).requires_grad_()).sum().backward(),
+        "Function OnFirstBackward returned an invalid gradient at index 0 - expected device cuda:1 but got cuda:0",
+    ),
     "a module left on the CPU": (
         lambda: nn.DataParallel(nn.Linear(2, 2))(on("cpu", 4, 2)),
         "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of them on device: "
