@@ -1,8 +1,19 @@
 """What data parallelism does to a batch: how it is split, what comes back, how losses add up."""
 
+from frcnn_lite.parallel.balance import BalancedDataParallel, balanced_chunks
 from frcnn_lite.parallel.chunks import chunk_sizes, rows_lost, share
+from frcnn_lite.parallel.collectives import (
+    all_gather_variable,
+    any_rank,
+    from_main_rank,
+    merge_rows,
+    reduce_loss_over_ranks,
+    rows_of_rank,
+    sum_over_ranks,
+)
 from frcnn_lite.parallel.four_calls import data_parallel, gather, parallel_apply, replicate, scatter
 from frcnn_lite.parallel.launch import RankFailed, run_ranks
+from frcnn_lite.parallel.memory_trace import MemorySample, MemoryTrace, trace_memory
 from frcnn_lite.parallel.placement_trace import HeldTensor, PlacementTrace, trace_placement
 from frcnn_lite.parallel.process_group import (
     choose_device,
@@ -14,29 +25,45 @@ from frcnn_lite.parallel.process_group import (
 )
 from frcnn_lite.parallel.reduce_loss import reduce_loss
 from frcnn_lite.parallel.row_trace import ReplicaCall, RowTrace, trace_rows
+from frcnn_lite.parallel.samples import count_samples, gather_samples, scatter_samples
 
 __all__ = [
+    "BalancedDataParallel",
     "HeldTensor",
+    "MemorySample",
+    "MemoryTrace",
     "PlacementTrace",
     "RankFailed",
     "ReplicaCall",
     "RowTrace",
+    "all_gather_variable",
+    "any_rank",
+    "balanced_chunks",
     "choose_device",
     "chunk_sizes",
+    "count_samples",
     "data_parallel",
+    "from_main_rank",
     "gather",
+    "gather_samples",
     "init_from_env",
     "is_launched",
     "is_main_rank",
+    "merge_rows",
     "parallel_apply",
     "process_group",
     "rank_and_size",
     "reduce_loss",
+    "reduce_loss_over_ranks",
     "replicate",
     "rows_lost",
+    "rows_of_rank",
     "run_ranks",
     "scatter",
+    "scatter_samples",
     "share",
+    "sum_over_ranks",
+    "trace_memory",
     "trace_placement",
     "trace_rows",
 ]

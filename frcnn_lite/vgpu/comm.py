@@ -50,7 +50,10 @@ def gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tens
     _check_gather(tensors, dim)
     ordinal = devices.current() if destination is None else destination
     target = devices.CPU if ordinal == -1 else devices.PUBLIC[devices.check(ordinal)]
-    return torch.cat([t.to(target) for t in tensors], dim)
+    size, first = list(tensors[0].shape), tensors[0]
+    size[dim] = sum(t.size(dim) for t in tensors)
+    # Copied part by part into one new tensor, as CUDA does: no part lies on the target twice.
+    return gather_out(tensors, torch.empty(size, dtype=first.dtype, device=target), dim)
 
 
 def gather_out(tensors: Sequence[Tensor], out: Tensor, dim: int) -> Tensor:

@@ -7,6 +7,7 @@ from frcnn_lite.viz.device_lanes import DeviceLog, Lane, device_lanes
 from frcnn_lite.viz.digits import cast
 from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
+from frcnn_lite.viz.memory_timeline import megabytes, memory_timeline
 from frcnn_lite.viz.placement import Placement, placement
 from frcnn_lite.viz.row_weights import row_weights
 from frcnn_lite.viz.scatter_flow import scatter_flow
@@ -29,6 +30,8 @@ __all__ = [
     "detections",
     "device_lanes",
     "idle_heatmap",
+    "megabytes",
+    "memory_timeline",
     "placement",
     "row_weights",
     "scatter_flow",

@@ -129,6 +129,14 @@ class TestCapacity:
             torch.cuda.reset_peak_memory_stats()
             assert torch.cuda.max_memory_reserved() == start
 
+    def test_gather_holds_no_part_twice(self):
+        with vgpu.virtual_gpus(2):
+            parts = [torch.empty(MIB, dtype=torch.uint8, device=f"cuda:{k}") for k in (0, 1)]
+            start = torch.cuda.memory_allocated(0)
+            torch.cuda.reset_peak_memory_stats(0)
+            joined = torch.nn.parallel.gather(parts, 0)
+            assert torch.cuda.max_memory_allocated(0) - start == joined.nbytes == 2 * MIB
+
     def test_a_fraction_of_it(self):
         with vgpu.virtual_gpus(1, memory="64MiB"):
             torch.cuda.set_per_process_memory_fraction(0.5)

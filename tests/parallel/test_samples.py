@@ -1,0 +1,118 @@
+"""Batches of lists, dicts, dataclasses, strings and None: split by samples, joined by samples."""
+
+from collections import namedtuple
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from frcnn_lite import vgpu
+from frcnn_lite.parallel import count_samples, gather_samples, scatter_samples
+
+Pair = namedtuple("Pair", "left right")
+
+
+@dataclass(frozen=True)
+class Truth:
+    boxes: list[Tensor]
+    labels: Tensor
+    source: str = "digits"
+    extra: None = None
+
+
+def batch_of(rows: int) -> dict:
+    """A batch as a detector's loader makes it: no two images or sets of boxes of one size."""
+    return {
+        "images": [torch.full((3, 8 + k, 9), float(k)) for k in range(rows)],
+        "targets": [{"boxes": torch.full((k, 4), float(k)), "name": f"{k}.png"} for k in range(rows)],
+        "truth": Truth([torch.zeros(k, 4) for k in range(rows)], torch.arange(rows)),
+        "pair": Pair(torch.arange(rows), None),
+        "mode": "train",
+        "scale": torch.tensor(2.0),
+        "factor": 0.5,
+    }
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(5, [2, 3]), (7, [1, 3, 3]), (2, [0, 1, 1]), (1, [1]), (4, [4, 0])])
+def test_every_sample_goes_whole_to_one_device(rows: int, sizes: list[int]) -> None:
+    with vgpu.virtual_gpus(3) as gpus:
+        batch = batch_of(rows)
+        shares = scatter_samples(batch, gpus[: len(sizes)], sizes)
+        seen: list[int] = []
+        for share, gpu, size in zip(shares, gpus, sizes, strict=False):
+            own = [int(image[0, 0, 0]) for image in share["images"]]
+            assert len(own) == size == len(share["targets"])
+            assert [tuple(image.shape) for image in share["images"]] == [(3, 8 + k, 9) for k in own]
+            assert [tuple(target["boxes"].shape) for target in share["targets"]] == [(k, 4) for k in own]
+            assert [target["name"] for target in share["targets"]] == [f"{k}.png" for k in own]
+            assert [len(boxes) for boxes in share["truth"].boxes] == share["truth"].labels.tolist() == own
+            assert share["pair"].left.tolist() == own and share["pair"].right is None
+            assert (share["mode"], share["factor"], share["truth"].source) == ("train", 0.5, "digits")
+            assert share["scale"].device == gpu
+            tensors = [t for t in torch.utils._pytree.tree_leaves(share["images"]) if isinstance(t, Tensor)]
+            assert all(t.device == gpu for t in [*tensors, share["truth"].labels, *share["truth"].boxes])
+            seen += own
+        assert seen == list(range(rows))
+
+
+def test_gather_is_the_way_back() -> None:
+    batch = batch_of(5)
+    del batch["scale"]
+    with vgpu.virtual_gpus(3) as gpus:
+        joined = gather_samples(scatter_samples(batch, gpus, [1, 2, 2]), "cpu")
+    assert [tuple(image.shape) for image in joined["images"]] == [tuple(image.shape) for image in batch["images"]]
+    assert [target["name"] for target in joined["targets"]] == [target["name"] for target in batch["targets"]]
+    assert joined["truth"].labels.tolist() == joined["pair"].left.tolist() == [0, 1, 2, 3, 4]
+    assert isinstance(joined["pair"], Pair) and isinstance(joined["truth"], Truth)
+    assert joined["truth"].boxes[3].device == torch.device("cpu")
+    assert (joined["mode"], joined["factor"], joined["truth"].extra) == ("train", 0.5, None)
+
+
+def test_detections_of_unequal_number_stay_with_their_image() -> None:
+    """What `nn.DataParallel` makes of 3 and 5 boxes is (8, 4), the border between images lost."""
+    shares = [[{"boxes": torch.zeros(3, 4)}], [{"boxes": torch.zeros(5, 4)}, {"boxes": torch.zeros(0, 4)}]]
+    assert [len(found["boxes"]) for found in gather_samples(shares, "cpu")] == [3, 5, 0]
+
+
+def test_losses_of_the_replicas_become_a_vector() -> None:
+    assert gather_samples([torch.tensor(1.0), torch.tensor(2.0)], "cpu").tolist() == [1, 2]
+
+
+def test_gradients_come_back_through_both() -> None:
+    x = torch.arange(6.0).view(3, 2).requires_grad_()
+    with vgpu.virtual_gpus(2) as gpus:
+        shares = scatter_samples(([x[0], x[1], x[2]], x), gpus, [1, 2])
+        joined = gather_samples([[a * 3 for a in images] + [b.sum()] for images, b in shares], "cpu")
+        torch.stack([part.sum() for part in joined]).sum().backward()
+    assert torch.equal(x.grad, torch.full((3, 2), 4.0))
+
+
+def test_counts() -> None:
+    assert count_samples(batch_of(4)) == 4
+    assert count_samples(torch.zeros(0, 3)) == 0
+    with pytest.raises(ValueError, match=r"batch\['labels'\] holds 3 samples, batch\['images'\] holds 2"):
+        count_samples({"images": [torch.zeros(1)] * 2, "labels": torch.zeros(3)})
+    with pytest.raises(ValueError, match="no tensor with rows and no list"):
+        count_samples(("train", None, torch.tensor(1.0)))
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(ValueError, match=r"batch\[1\] holds 1 samples, but sizes \[2, 2\] add up to 4"):
+        scatter_samples((torch.zeros(4, 2), torch.zeros(1, 2)), ["cpu", "cpu"], [2, 2])
+    with pytest.raises(ValueError, match="one size of 0 or more for each of 2 devices, got"):
+        scatter_samples(torch.zeros(4), ["cpu", "cpu"], [4])
+    with pytest.raises(TypeError, match="different types: Tensor, list"):
+        gather_samples([torch.zeros(1), [0]], "cpu")
+    with pytest.raises(TypeError, match=r"replicas returned \[0.5, 0.25\]"):
+        gather_samples([0.5, 0.25], "cpu")
+    with pytest.raises(ValueError, match="different parts"):
+        gather_samples([{"box": torch.zeros(1)}, {}], "cpu")
+
+
+def test_torch_cuts_the_same_batch_apart() -> None:
+    """The reason for this file: torch splits every tensor it finds, through channels and boxes."""
+    with vgpu.virtual_gpus(2):
+        images = [torch.zeros(3, 10, 10), torch.zeros(3, 12, 8)]
+        cut = nn.parallel.scatter(images, [0, 1])
+        assert [tuple(image.shape) for image in cut[0]] == [(2, 10, 10), (2, 12, 8)]
