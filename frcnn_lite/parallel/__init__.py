@@ -14,6 +14,7 @@ from frcnn_lite.parallel.collectives import (
 from frcnn_lite.parallel.four_calls import data_parallel, gather, parallel_apply, replicate, scatter
 from frcnn_lite.parallel.launch import RankFailed, run_ranks
 from frcnn_lite.parallel.memory_trace import MemorySample, MemoryTrace, trace_memory
+from frcnn_lite.parallel.pinning import LeftBehind, check_devices, from_numpy, same_device
 from frcnn_lite.parallel.placement_trace import HeldTensor, PlacementTrace, trace_placement
 from frcnn_lite.parallel.process_group import (
     choose_device,
@@ -30,6 +31,7 @@ from frcnn_lite.parallel.samples import count_samples, gather_samples, scatter_s
 __all__ = [
     "BalancedDataParallel",
     "HeldTensor",
+    "LeftBehind",
     "MemorySample",
     "MemoryTrace",
     "PlacementTrace",
@@ -39,11 +41,13 @@ __all__ = [
     "all_gather_variable",
     "any_rank",
     "balanced_chunks",
+    "check_devices",
     "choose_device",
     "chunk_sizes",
     "count_samples",
     "data_parallel",
     "from_main_rank",
+    "from_numpy",
     "gather",
     "gather_samples",
     "init_from_env",
@@ -59,6 +63,7 @@ __all__ = [
     "rows_lost",
     "rows_of_rank",
     "run_ranks",
+    "same_device",
     "scatter",
     "scatter_samples",
     "share",
