@@ -1,5 +1,6 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
+from frcnn_lite.viz.case_board import Ending, case_board
 from frcnn_lite.viz.cast_sheet import cast_sheet
 from frcnn_lite.viz.curves import curves
 from frcnn_lite.viz.detections import detections
@@ -19,11 +20,13 @@ from frcnn_lite.viz.widgets import sliders
 __all__ = [
     "Canvas",
     "DeviceLog",
+    "Ending",
     "Figure",
     "Flow",
     "Lane",
     "Placement",
     "Score",
+    "case_board",
     "cast",
     "cast_sheet",
     "curves",
