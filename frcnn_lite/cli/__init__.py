@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as error:
         if options.traceback:
             raise
-        say(f"error: {error}")
+        say(f"error: {error}", on_every_rank=True)
         return BAD_INPUT
 
 

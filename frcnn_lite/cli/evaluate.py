@@ -1,13 +1,15 @@
 """Print one JSON object with AP, AP50, AP75 and AP50 per class of a run on its test pictures.
 
-python -m frcnn_lite evaluate --run runs/first
+  python -m frcnn_lite evaluate --run runs/first
+  torchrun --standalone --nproc-per-node 2 -m -- frcnn_lite evaluate --run runs/first
+
+Processes started by torchrun share the pictures out; every picture counts once. The `--` keeps torchrun, which takes
+abbreviations, from reading `--run` as its own `--run-path` (pytorch issue 120601, 2024).
 """
 
 import argparse
 import json
 from pathlib import Path
-
-from .devices import fast_device
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -18,9 +20,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate a run on pictures that it was not trained on."""
     from frcnn_lite import engine
+    from frcnn_lite.parallel import is_main_rank, process_group
 
     stored = engine.load_run(options.run)
     pictures = engine.held_out_pictures(stored.config, options.images)
-    result = engine.evaluate(stored.model.to(fast_device()), pictures, batch_size=stored.config.batch_size)
-    print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": stored.step}))
+    with process_group() as device:
+        result = engine.evaluate(stored.model.to(device), pictures, batch_size=stored.config.batch_size)
+        if is_main_rank():
+            print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": stored.step}))
     return 0

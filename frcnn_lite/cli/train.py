@@ -3,6 +3,7 @@
   python -m frcnn_lite train --data digits --minutes 5 --out runs/first
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
   python -m frcnn_lite train --resume --out runs/first
+  torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
 Ctrl-C saves, and --resume goes on exactly where the run stopped. What is left out follows from the configuration.
 """
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 def add_options(parser: argparse.ArgumentParser) -> None:
     # Defaults are the configuration's own; None here means "not given", which --resume has to know.
     parser.add_argument("--data", help="digits (nothing to download)")
-    parser.add_argument("--gpus", type=int, help="0: the CPU; N: that many GPUs, virtual ones if need be")
+    parser.add_argument(
+        "--gpus",
+        type=int,
+        help="0: the CPU; N: that many GPUs, virtual ones if need be; under torchrun one for each process",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--minutes", type=float, help="turned into steps by timing a few, once")
@@ -40,12 +45,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train, or resume, and say how good the detector is."""
     from frcnn_lite import engine
+    from frcnn_lite.parallel import process_group
 
     config = _stored_config(options) if options.resume else _new_config(options)
     provide_gpus(config.gpus)
-    if not options.resume:
-        config = _with_length(config, options)
-    result = engine.train(config, options.out, resume=options.resume)
+    with process_group("cuda" if config.gpus else "cpu"):
+        if not options.resume:
+            config = _with_length(config, options)
+        result = engine.train(config, options.out, resume=options.resume)
     _report(result, config)
     return INTERRUPTED if result.interrupted else 0
 

@@ -10,6 +10,7 @@ from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import train_pictures
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
+from frcnn_lite.parallel import from_main_rank
 
 WARMUP_STEPS = 3  # the first steps choose algorithms and fill caches
 TIMED_STEPS = 12
@@ -33,7 +34,8 @@ def steps_in_minutes(minutes: float, config: TrainConfig) -> int:
         durations.append(time.perf_counter() - start)
     # The mean would carry every hiccup of a busy machine into hundreds of steps.
     per_step = statistics.median(durations[WARMUP_STEPS:])
-    return max(1, int((minutes * 60 - (time.perf_counter() - begin)) / per_step))
+    steps = max(1, int((minutes * 60 - (time.perf_counter() - begin)) / per_step))
+    return from_main_rank(lambda: steps)
 
 
 def steps_in_epochs(epochs: float, config: TrainConfig) -> int:

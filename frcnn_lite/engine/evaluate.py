@@ -7,11 +7,13 @@ import torch
 from frcnn_lite.data import DigitScenes, Scene, collate
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
+from frcnn_lite.parallel import merge_rows, rows_of_rank
 
 
 def evaluate(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) -> AveragePrecision:
     """Judge `model`, on the device it is on, over all pictures of `dataset`. Leaves its training mode as it was.
 
+    In a process group every rank calls this, and every rank gets the result for all pictures, each counted once.
     Raises ValueError for a data set without pictures.
     """
     if len(dataset) == 0:
@@ -21,12 +23,13 @@ def evaluate(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) ->
 
 @torch.no_grad()
 def judge(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) -> list[Judged]:
-    """What `model` finds in each picture beside what is there, on the CPU."""
+    """What `model` finds in each picture beside what is there, on the CPU; ranks share the pictures out."""
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
     try:
-        return [one for scenes in _groups(dataset, batch_size) for one in _judge_batch(model, scenes, device)]
+        groups = _groups(dataset, rows_of_rank(len(dataset)), batch_size)
+        return merge_rows([one for scenes in groups for one in _judge_batch(model, scenes, device)])
     finally:
         model.train(was_training)
 
@@ -49,6 +52,6 @@ def _judge_batch(model: FasterRCNN, scenes: list[Scene], device: torch.device) -
         )
 
 
-def _groups(dataset: DigitScenes, size: int) -> Iterator[list[Scene]]:
-    for start in range(0, len(dataset), size):
-        yield [dataset[index] for index in range(start, min(start + size, len(dataset)))]
+def _groups(dataset: DigitScenes, rows: range, size: int) -> Iterator[list[Scene]]:
+    for start in range(0, len(rows), size):
+        yield [dataset[row] for row in rows[start : start + size]]

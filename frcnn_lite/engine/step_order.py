@@ -5,14 +5,22 @@ from collections.abc import Iterator
 import torch
 from torch.utils.data import Sampler
 
+from frcnn_lite.parallel import rank_and_size, rows_of_rank
+
 
 class StepOrder(Sampler[list[int]]):
     """Indices of the images of each step: every image once, shuffled, then all again in another order.
 
-    A function of (seed, step), so that a resumed run sees what the uninterrupted one would have seen.
+    A function of (seed, step), so that a resumed run sees what the uninterrupted one would have seen. Ranks share each
+    batch out among themselves, so that it is the same batch however many they are; no image is shown twice, as those
+    that `DistributedSampler` fills up with are.
+    Raises ValueError for a batch that leaves a rank without an image.
     """
 
     def __init__(self, images: int, batch_size: int, seed: int, first_step: int, last_step: int) -> None:
+        ranks = rank_and_size()[1]
+        if batch_size < ranks:
+            raise ValueError(f"batch_size must be at least {ranks}, an image for each rank, got {batch_size}")
         self.images = images
         self.batch_size = batch_size
         self.seed = seed
@@ -32,4 +40,4 @@ class StepOrder(Sampler[list[int]]):
                     generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
                     order = torch.randperm(self.images, generator=generator).tolist()
                 batch.append(order[position % self.images])
-            yield batch
+            yield [batch[row] for row in rows_of_rank(self.batch_size)]

@@ -1,11 +1,13 @@
 """The training loop: from a configuration to a run directory, and on from where a run stopped."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torch.utils.data import DataLoader
 from tqdm.auto import tqdm
@@ -20,6 +22,7 @@ from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
+from frcnn_lite.parallel import any_rank, from_main_rank, is_main_rank
 
 Record = dict[str, float]
 
@@ -55,6 +58,7 @@ def train(
     resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
     workers; the curve goes on as if it had never stopped. on_step: called after each step with its record.
     Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
+    In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
     be trained, CheckpointError for a damaged checkpoint, FloatingPointError for a loss that is not finite, with all
     steps before it saved. No file of a run is lost by any of these.
@@ -65,11 +69,13 @@ def train(
             f"model.num_classes must be {dataset.num_classes} for data {config.data!r}, got {config.model.num_classes}"
         )
     trainer = Trainer(config)
-    run, first_step = _open_run(trainer, out_dir, resume)
-    history = run.cut_log(first_step)
-    bar = tqdm(total=config.steps, initial=first_step, disable=not progress, desc="train", unit="step")
+    run, first_step, history, state = from_main_rank(lambda: _open_run(trainer, out_dir, resume))
+    trainer.restore(state)  # on rank 0 what it has already; no other rank needs to see the file
+    silent = not (progress and is_main_rank())
+    bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
     start = time.perf_counter()
-    with bar, run.log_file.open("a", encoding="utf-8", buffering=1) as log, deferred_interrupt() as interruption:
+    log_file = run.log_file if is_main_rank() else Path(os.devnull)
+    with bar, log_file.open("a", encoding="utf-8", buffering=1) as log, deferred_interrupt() as interruption:
         for step, batch in enumerate(_batches(dataset, config, first_step), start=first_step):
             try:
                 record: Record = {"step": step, **trainer.take_step(batch)}
@@ -86,15 +92,16 @@ def train(
             except KeyboardInterrupt:
                 interruption.requested = True
             taken = step + 1
+            interruption.requested = any_rank(interruption.requested)  # a rank that stopped alone would be waited for
             if interruption.requested or taken == config.steps or taken % config.checkpoint_every == 0:
                 _save(run, trainer, taken)
             if interruption.requested:
                 break
     seconds = time.perf_counter() - start
     evaluation = None
-    if interruption.requested:
+    if interruption.requested and is_main_rank():
         print(f"stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}", file=sys.stderr)
-    elif config.test_images > 0:
+    if not interruption.requested and config.test_images > 0:
         evaluation = evaluate(trainer.model, held_out_pictures(config), batch_size=config.batch_size)
     return TrainResult(run.path, history, evaluation, interruption.requested, seconds)
 
@@ -109,12 +116,14 @@ def _batches(dataset: DigitScenes, config: TrainConfig, first_step: int) -> Data
     )
 
 
-def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool) -> tuple[RunDirectory, int]:
-    """The run directory and the number of steps already taken, with `trainer` brought to that point."""
+def _open_run(
+    trainer: Trainer, out_dir: str | Path, resume: bool
+) -> tuple[RunDirectory, int, list[Record], dict[str, Any]]:
+    """The run directory, the number of steps already taken, their log, and the trainer's state at that point."""
     if not resume:
         run = RunDirectory.create(out_dir, trainer.config)
         _save(run, trainer, 0)
-        return run, 0
+        return run, 0, [], trainer.state()
     run = RunDirectory.open(out_dir)
     stored = run.read_config()
     config = trainer.config
@@ -124,10 +133,12 @@ def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool) -> tuple[RunD
     state = load_checkpoint(run.checkpoint_file)
     try:
         trainer.restore(state["trainer"])
-        return run, int(state["step"])
+        step = int(state["step"])
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{run.checkpoint_file} is not a checkpoint of this run: {error}") from error
+    return run, step, run.cut_log(step), trainer.state()
 
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
-    save_checkpoint(run.checkpoint_file, {"step": step, "trainer": trainer.state()})
+    if is_main_rank():
+        save_checkpoint(run.checkpoint_file, {"step": step, "trainer": trainer.state()})

@@ -12,7 +12,7 @@ from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.devices import main_device, spread
 from frcnn_lite.engine.optim import build_optimizer
-from frcnn_lite.parallel import reduce_loss
+from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
 
 SEED_LIMIT = 2**31
 
@@ -27,7 +27,7 @@ def build_model(config: FasterRCNNConfig, seed: int) -> FasterRCNN:
 class Trainer:
     """Model, optimizer, schedule and random numbers of one run.
 
-    model: the detector itself; net: the same detector as it is called, spread over `config.gpus` devices.
+    model: the detector itself; net: the same detector as it is called, spread over `config.gpus` devices or over ranks.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -43,20 +43,24 @@ class Trainer:
     def take_step(self, batch: Batch) -> dict[str, float]:
         """Forward, backward, update. Returns the losses by name, with their sum as "loss", and the learning rate "lr".
 
+        On ranks, `batch` is the rank's share (`StepOrder` deals it out), and the losses are those of all ranks.
+
         Raises FloatingPointError, before any weight is changed, when the loss is not finite.
         """
         rate = self.optimizer.param_groups[0]["lr"]
         before = self.generator.get_state()
-        seeds = torch.randint(SEED_LIMIT, (len(batch.images),), generator=self.generator)
+        # Drawn for all ranks' images on every rank: an image's seed does not depend on how many share the batch.
+        seeds = torch.randint(SEED_LIMIT, (self.config.batch_size,), generator=self.generator)
+        seeds = seeds[rows_of_rank(len(seeds))]
         images, boxes, labels, _ = batch.to(self.device)
         parts = self.net(images, boxes, labels, seeds.to(self.device))
-        losses = reduce_loss(parts.sums, parts.counts)
+        own, losses = reduce_loss_over_ranks(parts.sums, parts.counts)
         loss = torch.stack(list(losses.values())).sum()
         if not math.isfinite(loss.item()):
             self.generator.set_state(before)
             raise FloatingPointError(f"the loss is {loss.item()} at learning rate {rate:.3g}; try a lower lr")
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        torch.stack(list(own.values())).sum().backward()
         clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
         self.optimizer.step()
         self.scheduler.step()

@@ -1,0 +1,117 @@
+"""What ranks tell each other, in forms that also work in a process that is alone.
+
+A collective is a call that every rank of the group makes, in the same order. Here alone, the answer is the question.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from frcnn_lite.parallel.process_group import rank_and_size
+
+T = TypeVar("T")
+Tree = TypeVar("Tree")  # a tensor, or dicts, lists and tuples of tensors
+
+
+def sum_over_ranks(tensor: Tensor) -> Tensor:
+    """The sum of all ranks' tensors, which have one shape, on each rank. Without a gradient."""
+    total = tensor.detach().clone()
+    if rank_and_size()[1] > 1:
+        distributed.all_reduce(total)
+    return total
+
+
+def reduce_loss_over_ranks(sums: Tree, counts: Tree) -> tuple[Tree, Tree]:
+    """`reduce_loss` where each rank holds some of the images: losses to call backward() on, and losses to log.
+
+    DDP averages gradients over the W ranks. A rank's own mean would weigh an object more on the rank that has fewer of
+    them, so every rank divides its own sum by the count of *all* ranks, and multiplies by W what DDP will divide by it:
+    after backward() each rank has the gradients of one process with the whole batch.
+
+    Args:
+        sums, counts: pytrees of one structure, whose leaves are (B,) tensors, an entry for each image of this rank.
+
+    Returns:
+        (own, total), the structure with 0-d tensors twice: `own` has a gradient, and its mean over the ranks is
+        `total`, which has none and is the same number on every rank.
+    """
+    leaves, structure = tree_flatten(sums)
+    own_sums = torch.stack([leaf.sum() for leaf in leaves])
+    own_counts = torch.stack([leaf.sum() for leaf in tree_flatten(counts)[0]]).to(own_sums)
+    total_sums, total_counts = sum_over_ranks(torch.stack([own_sums.detach(), own_counts]))  # one message for all
+    divisor = total_counts.clamp(min=1)
+    own = own_sums * rank_and_size()[1] / divisor
+    return tree_unflatten([*own], structure), tree_unflatten([*(total_sums / divisor)], structure)
+
+
+def all_gather_variable(tensor: Tensor) -> list[Tensor]:
+    """Every rank's tensor (n, ...), rank by rank; n may differ, also be 0, the other sizes not. Without a gradient.
+
+    `all_gather` wants one shape on all ranks, so the shorter ones travel padded and are cut again.
+    """
+    tensor, size = tensor.detach(), rank_and_size()[1]
+    if size == 1:
+        return [tensor]
+    rows = torch.tensor([len(tensor)], device=tensor.device)
+    lengths = [torch.empty_like(rows) for _ in range(size)]
+    distributed.all_gather(lengths, rows)
+    longest = int(torch.cat(lengths).max())
+    padded = tensor.new_zeros(longest, *tensor.shape[1:])
+    padded[: len(tensor)] = tensor
+    gathered = [torch.empty_like(padded) for _ in range(size)]
+    distributed.all_gather(gathered, padded)
+    return [part[: int(length)] for part, length in zip(gathered, lengths, strict=True)]
+
+
+def any_rank(flag: bool) -> bool:
+    """Whether `flag` is true on at least one rank: how ranks agree to stop after the same step."""
+    return bool(sum_over_ranks(torch.tensor(float(flag), device=_meeting_device())) > 0)
+
+
+def rows_of_rank(rows: int) -> range:
+    """Which of `rows` are this rank's: every W-th. Each row belongs to one rank, and none is there twice.
+
+    `DistributedSampler` repeats rows until all ranks have as many; an evaluation then counts some pictures twice.
+    """
+    rank, size = rank_and_size()
+    return range(rank, rows, size)
+
+
+def merge_rows(own: list[T]) -> list[T]:
+    """What each rank has made of its `rows_of_rank`, in the order of the rows, on every rank. Travels by pickle."""
+    size = rank_and_size()[1]
+    if size == 1:
+        return own
+    parts: list[Any] = [None] * size
+    distributed.all_gather_object(parts, own)
+    return [parts[row % size][row // size] for row in range(sum(map(len, parts)))]
+
+
+def from_main_rank(make: Callable[[], T]) -> T:
+    """`make()`, called on rank 0 and sent to all, by pickle; what it raises there is raised on every rank.
+
+    For what must happen once, such as creating a directory: an error on rank 0 alone would leave the others waiting.
+    """
+    rank, size = rank_and_size()
+    if size == 1:
+        return make()
+    message: list[Any] = [None, None]
+    if rank == 0:
+        try:
+            message[0] = make()
+        except Exception as error:
+            message[1] = error
+    distributed.broadcast_object_list(message, src=0)
+    if message[1] is not None:
+        raise message[1]
+    return message[0]
+
+
+def _meeting_device() -> torch.device:
+    """Where tensors of a message must lie: NCCL takes GPU tensors alone."""
+    if rank_and_size()[1] > 1 and distributed.get_backend() == "nccl":
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
