@@ -16,8 +16,8 @@ from frcnn_lite.layers import (
     class_to_group,
 )
 from frcnn_lite.layers.class_head import stack_state_dict, unstack_state_dict
+from frcnn_lite.layers.group_product import product_by_class, product_by_run
 from frcnn_lite.layers.measure import peak_bytes
-from frcnn_lite.layers.run_product import run_product
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 RAGGED = st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)
@@ -31,6 +31,18 @@ def loop(linears, x, sizes):
             rows.append(linears[count](x[:, i, :]))
             count += 1
     return torch.stack(rows, dim=1)
+
+
+def by_class(layer):
+    return lambda x, **own: product_by_class(x, *parameters(layer, own), layer.class_group)
+
+
+def by_run(layer):
+    return lambda x, **own: product_by_run(x, *parameters(layer, own), layer.runs)
+
+
+def parameters(layer, own):
+    return own.get("weight", layer.weight), own.get("bias", layer.bias)
 
 
 def assert_same_step(layer, linears, x, reference, dtype):
@@ -63,8 +75,7 @@ def test_every_way_of_computing_gives_the_same(sizes, bias):
     layer = GroupLinear(len(sizes), sizes, 6, 4, bias).double()
     x = torch.randn(5, len(sizes), 6, dtype=torch.float64)
     expected = loop(layer.to_linears(), x, sizes)
-    ways = [layer, layer._product_by_class, layer._product_by_run]
-    for way in ways:
+    for way in (layer, by_class(layer), by_run(layer)):
         torch.testing.assert_close(way(x), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -76,7 +87,7 @@ def test_large_ragged_input_is_not_repeated():
     repeated = batch * 40 * channels * 4
     with torch.no_grad():
         assert peak_bytes(lambda: layer(x)) < 4 * output < repeated
-        assert peak_bytes(lambda: layer._product_by_class(x)) >= repeated
+        assert peak_bytes(lambda: by_class(layer)(x)) >= repeated
 
 
 @pytest.mark.parametrize("sizes", [(0, 0), (0,)])
@@ -114,37 +125,70 @@ def test_both_unpack_to_the_linears_they_came_from():
             assert torch.equal(mine.bias, theirs.bias)
 
 
-@pytest.mark.parametrize("way", ["forward", "_product_by_run"])
-def test_gradcheck(way):
-    layer = GroupLinear(4, (2, 0, 1, 1), 4, 2).double()
+@pytest.mark.parametrize("way", [by_class, by_run])
+@pytest.mark.parametrize("bias", [True, False])
+def test_first_and_second_derivatives(way, bias):
+    layer = GroupLinear(4, (2, 0, 1, 1), 4, 2, bias).double()
+    names = [name for name, _ in layer.named_parameters()]
     x = torch.randn(2, 4, 4, dtype=torch.float64, requires_grad=True)
 
-    def call(x, weight):
-        return torch.func.functional_call(layer, {"weight": weight}, (x,)) if way == "forward" else run(x, weight)
+    def call(x, *tensors):
+        return way(layer)(x, **dict(zip(names, tensors, strict=True)))
 
-    def run(x, weight):
-        return run_product(x, weight, layer.runs)
-
-    inputs = (x, layer.weight.detach().clone().requires_grad_())
+    inputs = (x, *(p.detach().clone().requires_grad_() for p in layer.parameters()))
     assert torch.autograd.gradcheck(call, inputs)
     assert torch.autograd.gradgradcheck(call, inputs)
 
 
-def test_gradients_where_only_one_of_the_two_is_wanted():
+@pytest.mark.parametrize("way", [by_class, by_run])
+def test_gradients_where_only_some_are_wanted(way):
     layer = GroupLinear(3, (3, 0, 5), 4, 2).double()
     x = torch.randn(2, 3, 4, dtype=torch.float64)
-    layer._product_by_run(x).sum().backward()
+    way(layer)(x).sum().backward()
+    assert layer.weight.grad is not None
     frozen = x.clone().requires_grad_()
-    layer.requires_grad_(False)._product_by_run(frozen).sum().backward()
+    (way(layer.requires_grad_(False))(frozen) ** 2).sum().backward()
     expected = x.clone().requires_grad_()
-    loop(layer.to_linears(), expected, (3, 0, 5)).sum().backward()
+    (loop(layer.to_linears(), expected, (3, 0, 5)) ** 2).sum().backward()
     torch.testing.assert_close(frozen.grad, expected.grad, rtol=1e-10, atol=1e-10)
 
 
-def test_works_under_torch_func():
+@pytest.mark.parametrize("way", [by_class, by_run])
+def test_a_gradient_penalty_on_the_input_alone(way):
+    layer = GroupLinear(3, (3, 0, 5), 4, 2).double()
+    linears = layer.to_linears()
+    penalties = []
+    for call in (way(layer), lambda x: loop(linears, x, (3, 0, 5))):
+        torch.manual_seed(0)
+        x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+        (gradient,) = torch.autograd.grad(call(x).square().sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+        penalties.append(x.grad)
+    torch.testing.assert_close(*penalties, rtol=1e-10, atol=1e-10)
+    expected = torch.stack([m.weight.grad for m in linears])
+    torch.testing.assert_close(layer.weight.grad, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("way", [by_class, by_run])
+def test_not_a_number_stays_in_its_group(way):
+    layer = GroupLinear(3, (3, 0, 5), 4, 2)
+    x = torch.randn(2, 3, 4)
+    x[0, 0] = float("nan")
+    x.requires_grad_()
+    out = way(layer)(x)
+    assert out[0, :3].isnan().all()
+    assert not out[:, 3:].isnan().any()
+    seed = torch.ones_like(out)
+    seed[1, 7] = float("inf")
+    out.backward(seed)
+    assert x.grad[:, 0].isfinite().all()
+
+
+@pytest.mark.parametrize("way", [by_class, by_run])
+def test_works_under_torch_func(way):
     layer = GroupLinear(3, (3, 0, 5), 4, 2).double()
     x = torch.randn(5, 2, 3, 4, dtype=torch.float64)
-    torch.testing.assert_close(torch.func.vmap(layer._product_by_run)(x), torch.stack([layer(part) for part in x]))
+    torch.testing.assert_close(torch.func.vmap(way(layer))(x), torch.stack([layer(part) for part in x]))
 
 
 @pytest.mark.parametrize("sizes", [(3, 0, 5), (1,), (2, 2)])
