@@ -15,12 +15,12 @@ def cell_anchors(sizes: tuple[float, ...], ratios: tuple[float, ...]) -> Tensor:
     return torch.stack([-half_width, -half_height, half_width, half_height], dim=1)
 
 
-def grid_anchors(cell: Tensor, height: int, width: int, stride: int) -> Tensor:
+def grid_anchors(cell: Tensor, height: int, width: int, stride: int, offset: float = 0.5) -> Tensor:
     """Anchors (height * width * A, 4) of a feature map, from `cell` anchors (A, 4): row by row, A at each cell.
 
-    A cell's anchors stand around its middle, (column + 0.5) * stride.
+    A cell's anchors stand around (column + offset) * stride: its middle, unless told otherwise.
     """
-    x = (torch.arange(width, device=cell.device, dtype=cell.dtype) + 0.5) * stride
-    y = (torch.arange(height, device=cell.device, dtype=cell.dtype) + 0.5) * stride
+    x = (torch.arange(width, device=cell.device, dtype=cell.dtype) + offset) * stride
+    y = (torch.arange(height, device=cell.device, dtype=cell.dtype) + offset) * stride
     centers = torch.stack(torch.broadcast_tensors(x.unsqueeze(0), y.unsqueeze(1)), dim=-1)
     return (centers.repeat(1, 1, 2).unsqueeze(2) + cell).view(-1, 4)

@@ -36,14 +36,33 @@ class ResidualBlock(nn.Module):
 
 
 class Features(NamedTuple):
-    """`coarse` (N, widths[-1], H / stride, W / stride), where the RPN looks, and `fine` (N, roi_channels,
-    H / roi_stride, W / roi_stride), where regions are pooled; sizes are rounded up."""
+    """Maps (N, C, H / stride, W / stride), sizes rounded up: those `rpn` looks at, and those `roi` regions are pooled
+    from; finest first where there are several."""
 
-    coarse: Tensor
-    fine: Tensor
+    rpn: tuple[Tensor, ...]
+    roi: tuple[Tensor, ...]
 
 
-class Backbone(nn.Module):
+class PixelNorm(nn.Module):
+    """Images in 0..1, shifted and scaled by `pixel_mean` and `pixel_std`, with channels innermost: the layout that
+    convolutions and RoI pooling compute in (a tenth of a step on a CPU)."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, config: FasterRCNNConfig) -> None:
+        super().__init__()
+        for name in ("mean", "std"):
+            value = getattr(config, f"pixel_{name}")
+            of_channels = torch.tensor(value if isinstance(value, tuple) else (value,))
+            self.register_buffer(name, of_channels.view(-1, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, C, H, W) to the same shape."""
+        return (images.contiguous(memory_format=torch.channels_last) - self.mean) / self.std
+
+
+class LiteBackbone(nn.Module):
     """Images (N, in_channels, H, W) in 0..1 to `Features`.
 
     The fine map is the last but one stage with the last one added from above: one step of a feature pyramid (Lin et
@@ -52,7 +71,9 @@ class Backbone(nn.Module):
 
     def __init__(self, config: FasterRCNNConfig) -> None:
         super().__init__()
-        self.mean, self.std = config.pixel_mean, config.pixel_std
+        self.normalize = PixelNorm(config)
+        self.rpn_strides, self.roi_strides = (2 ** len(config.widths),), (2 ** (len(config.widths) - 1),)
+        self.rpn_channels, self.roi_channels = config.widths[-1], config.roi_channels
         widths = (config.in_channels, *config.widths)
         self.stages = nn.ModuleList(
             _stage(widths[i], widths[i + 1], blocks, config.group_width) for i, blocks in enumerate(config.blocks)
@@ -63,13 +84,11 @@ class Backbone(nn.Module):
 
     def forward(self, images: Tensor) -> Features:
         """See the class."""
-        # Channels innermost is the layout that convolutions and RoI pooling compute in: a tenth of a step on a CPU.
-        images = images.contiguous(memory_format=torch.channels_last)
-        fine = coarse = (images - self.mean) / self.std
+        fine = coarse = self.normalize(images)
         for stage in self.stages:
             fine, coarse = coarse, stage(coarse)
         from_above = F.interpolate(self.top_down(coarse), size=fine.shape[-2:], mode="nearest")
-        return Features(coarse, torch.relu(self.norm(self.lateral(fine) + from_above)))
+        return Features((coarse,), (torch.relu(self.norm(self.lateral(fine) + from_above)),))
 
 
 def _stage(in_channels: int, out_channels: int, blocks: int, group_width: int) -> nn.Sequential:

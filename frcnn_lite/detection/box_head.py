@@ -1,5 +1,7 @@
 """The box head: class scores and refined deltas for regions of interest (Girshick, "Fast R-CNN", 2015)."""
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
@@ -7,43 +9,65 @@ from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts, box_sum, classification_sum
 from frcnn_lite.detection.proposal_targets import ProposalTargets
 from frcnn_lite.ops import roi_pool
+from frcnn_lite.ops.multiscale import multiscale_roi_align, region_level
 
 
 class BoxHead(nn.Module):
-    """Pools each region to a small grid, then two fully connected layers.
+    """Pools each region to a small grid, then fully connected layers.
 
-    The deltas are class-agnostic, four per region rather than four per class (as in R-FCN, Dai et al., 2016).
+    The deltas are class-agnostic, four per region as in R-FCN (Dai et al., 2016), or as the config says four per class.
     """
 
     delta_weights: Tensor
 
-    def __init__(self, config: FasterRCNNConfig) -> None:
+    def __init__(self, config: FasterRCNNConfig, channels: int, strides: tuple[int, ...]) -> None:
         super().__init__()
-        self.config = config
-        pooled = config.roi_channels * config.roi_output_size**2
-        self.hidden = nn.Linear(pooled, config.head_width)
+        self.config, self.strides = config, strides
+        widths = [channels * config.roi_output_size**2] + [config.head_width] * config.head_layers
+        self.hidden = nn.ModuleList(nn.Linear(*pair) for pair in itertools.pairwise(widths))
         self.classify = nn.Linear(config.head_width, config.num_classes + 1)
-        self.regress = nn.Linear(config.head_width, 4)
-        nn.init.kaiming_normal_(self.hidden.weight, nonlinearity="relu")
+        self.box_classes = config.num_classes if config.class_specific_boxes else 1
+        self.regress = nn.Linear(config.head_width, 4 * self.box_classes)
+        for layer in self.hidden:
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")  # type: ignore[arg-type]
         nn.init.normal_(self.classify.weight, std=0.01)
         nn.init.normal_(self.regress.weight, std=0.001)
-        for layer in (self.hidden, self.classify, self.regress):
+        for layer in (*self.hidden, self.classify, self.regress):
             nn.init.zeros_(layer.bias)
         self.register_buffer("delta_weights", torch.tensor(config.roi_delta_weights), persistent=False)
 
-    def forward(self, features: Tensor, rois: Tensor) -> tuple[Tensor, Tensor]:
-        """Features (B, C, h, w) and rois (B, S, 4) to class logits (B, S, num_classes + 1) and deltas (B, S, 4)."""
+    def forward(self, maps: tuple[Tensor, ...], rois: Tensor) -> tuple[Tensor, Tensor]:
+        """Maps (B, C, h, w) and rois (B, S, 4) to class logits (B, S, num_classes + 1) and deltas (B, S, D, 4), with D
+        = num_classes for class-specific boxes, else 1."""
         batch, count = rois.shape[:2]
         # The image index counts within this batch: on a replica, image 0 is the first of *its* chunk.
         image = torch.arange(batch, device=rois.device, dtype=rois.dtype).view(-1, 1, 1).expand(-1, count, 1)
         indexed = torch.cat([image, rois], dim=2).flatten(0, 1)
-        pooled = roi_pool(features, indexed, self.config.roi_output_size, 1 / self.config.roi_stride)
-        hidden = torch.relu(self.hidden(pooled.flatten(1)))
-        return self.classify(hidden).view(batch, count, -1), self.regress(hidden).view(batch, count, 4)
+        hidden = self.pool(maps, indexed).flatten(1)
+        for layer in self.hidden:
+            hidden = torch.relu(layer(hidden))
+        deltas = self.regress(hidden).view(batch, count, self.box_classes, 4)
+        return self.classify(hidden).view(batch, count, -1), deltas
+
+    def pool(self, maps: tuple[Tensor, ...], rois: Tensor) -> Tensor:
+        """Maps (B, C, h, w) and rois (R, 5), image index and box, to (R, C, size, size) by `config.roi_op`."""
+        size = self.config.roi_output_size
+        if self.config.roi_op == "align":
+            return multiscale_roi_align(maps, rois, size, self.strides)
+        # Every region from every level, then the one that suits it: wasteful on a pyramid, and of static shape.
+        pooled = [roi_pool(one, rois, size, 1 / stride) for one, stride in zip(maps, self.strides, strict=True)]
+        if len(pooled) == 1:
+            return pooled[0]
+        level = region_level(rois[:, 1:], self.strides).view(1, -1, 1, 1, 1)
+        level = level.expand(-1, *pooled[0].shape)
+        return torch.stack(pooled).gather(0, level).squeeze(0)
 
     def losses(self, logits: Tensor, deltas: Tensor, targets: ProposalTargets) -> LossParts:
         """Class and box losses of the sampled regions; both are counted by the number of regions."""
         count = targets.weights.sum(dim=1)
+        # Background has no deltas; its box weight is 0, so any class does.
+        answering = targets.labels.clamp(max=self.box_classes - 1)[..., None, None].expand(-1, -1, 1, 4)
+        deltas = deltas.gather(2, answering).squeeze(2)
         return LossParts(
             sums={
                 "head_class": classification_sum(logits, targets.labels, targets.weights),

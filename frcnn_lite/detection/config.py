@@ -3,7 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal, get_args
+
+AnchorStyle = Literal["centered", "torchvision"]
+RoiOp = Literal["pool", "align"]
+Norm = Literal["group", "frozen"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,14 @@ class FasterRCNNConfig:
     num_classes: int = 10
     """Foreground classes; labels run from 0 to num_classes - 1, and num_classes itself means background."""
 
-    # Backbone: one stage per width; each halves the resolution, so the stride is 2 ** len(widths).
+    backbone: str = "lite"
+    """"lite", described by the next fields, or a ResNet or MobileNet of torchvision by its name there."""
+    fpn: bool = False
+    """A feature pyramid on top of a torchvision backbone; "lite" has its own, of one step."""
+    norm: Norm = "group"
+    """Of a torchvision backbone: "group" to train from scratch, "frozen" BatchNorm for weights that were trained."""
+
+    # The lite backbone: one stage per width; each halves the resolution, so the stride is 2 ** len(widths).
     in_channels: int = 3
     widths: tuple[int, ...] = (24, 48, 96)
     blocks: tuple[int, ...] = (0, 1, 2)
@@ -25,12 +36,16 @@ class FasterRCNNConfig:
     """Channels of the finer map, of half the stride, that regions are pooled from."""
     group_width: int = 8
     """Channels that GroupNorm normalises together."""
-    pixel_mean: float = 0.45
-    pixel_std: float = 0.25
+    pixel_mean: float | tuple[float, ...] = 0.45
+    pixel_std: float | tuple[float, ...] = 0.25
+    """Of all channels together, or one number a channel."""
 
     # Anchors: every size (side of the square of equal area) with every ratio (height / width).
     anchor_sizes: tuple[float, ...] = (18.0, 26.0, 36.0)
+    """On a pyramid: as many a level as there are sizes for, the smallest on the finest level."""
     anchor_ratios: tuple[float, ...] = (1.4,)
+    anchor_style: AnchorStyle = "centered"
+    """"centered": around the middle of each cell; "torchvision": around its corner, rounded to whole pixels."""
 
     # Region proposal network.
     rpn_positive_iou: float = 0.6
@@ -41,6 +56,7 @@ class FasterRCNNConfig:
 
     # Proposals.
     pre_nms_proposals: int = 192
+    """On each level of a pyramid."""
     proposals: int = 48
     proposal_nms_iou: float = 0.7
 
@@ -48,8 +64,12 @@ class FasterRCNNConfig:
     roi_positive_iou: float = 0.5
     roi_samples: int = 32
     roi_positive_fraction: float = 0.5
+    roi_op: RoiOp = "pool"
     roi_output_size: int = 6
     head_width: int = 256
+    head_layers: int = 1
+    class_specific_boxes: bool = False
+    """Four deltas a class, as in Fast R-CNN, instead of four a region, as in R-FCN."""
     roi_delta_weights: tuple[float, float, float, float] = (10.0, 10.0, 5.0, 5.0)
     smooth_l1_beta: float = 1 / 9
 
@@ -71,6 +91,9 @@ class FasterRCNNConfig:
         for name in ("anchor_sizes", "anchor_ratios", "rpn_delta_weights", "roi_delta_weights", "widths"):
             value = getattr(self, name)
             _require(len(value) > 0 and all(0 < v < math.inf for v in value), name, value, "positive numbers")
+        for name, choices in {"anchor_style": AnchorStyle, "roi_op": RoiOp, "norm": Norm}.items():
+            value = getattr(self, name)
+            _require(value in get_args(choices), name, value, f"one of {get_args(choices)}")
         _require(len(self.rpn_delta_weights) == 4, "rpn_delta_weights", self.rpn_delta_weights, "four numbers")
         _require(len(self.roi_delta_weights) == 4, "roi_delta_weights", self.roi_delta_weights, "four numbers")
         _require(len(self.blocks) == len(self.widths), "blocks", self.blocks, "as long as widths")
@@ -79,27 +102,17 @@ class FasterRCNNConfig:
         groups = f"multiples of group_width={self.group_width}"
         _require(all(width % self.group_width == 0 for width in self.widths), "widths", self.widths, groups)
         _require(self.roi_channels % self.group_width == 0, "roi_channels", self.roi_channels, groups)
-        _require(self.pixel_std > 0, "pixel_std", self.pixel_std, "positive")
+        for name in ("pixel_mean", "pixel_std"):
+            value = getattr(self, name)
+            many = isinstance(value, tuple)
+            _require(not many or len(value) == self.in_channels, name, value, "one number, or one a channel")
+            _require(name != "pixel_std" or min(value if many else (value,)) > 0, name, value, "positive")
+        _require(not self.fpn or self.backbone != "lite", "fpn", self.fpn, 'false for the backbone "lite"')
         _require(self.smooth_l1_beta > 0, "smooth_l1_beta", self.smooth_l1_beta, "positive")
         ordered = self.rpn_negative_iou <= self.rpn_positive_iou
         _require(
             ordered, "rpn_negative_iou", self.rpn_negative_iou, f"at most rpn_positive_iou={self.rpn_positive_iou}"
         )
-
-    @property
-    def stride(self) -> int:
-        """Image pixels per cell of the map that carries the anchors."""
-        return 2 ** len(self.widths)
-
-    @property
-    def roi_stride(self) -> int:
-        """Image pixels per cell of the map that regions are pooled from."""
-        return self.stride // 2
-
-    @property
-    def num_anchors(self) -> int:
-        """Anchors at each cell of their map."""
-        return len(self.anchor_sizes) * len(self.anchor_ratios)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "FasterRCNNConfig":
@@ -117,7 +130,7 @@ class FasterRCNNConfig:
 
 _COUNTS = (
     *("num_classes", "in_channels", "roi_channels", "group_width", "rpn_samples", "pre_nms_proposals", "proposals"),
-    *("roi_samples", "roi_output_size", "head_width", "pre_nms_detections", "detections"),
+    *("roi_samples", "roi_output_size", "head_width", "head_layers", "pre_nms_detections", "detections"),
 )
 _FRACTIONS = (
     *("rpn_positive_iou", "rpn_negative_iou", "rpn_positive_fraction", "proposal_nms_iou", "roi_positive_iou"),

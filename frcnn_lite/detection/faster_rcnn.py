@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite.detection.backbone import Backbone
+from frcnn_lite.detection.backbone import LiteBackbone
 from frcnn_lite.detection.box_head import BoxHead
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts
@@ -11,6 +11,7 @@ from frcnn_lite.detection.postprocess import Detections, make_detections
 from frcnn_lite.detection.proposal_targets import make_proposal_targets
 from frcnn_lite.detection.proposals import make_proposals
 from frcnn_lite.detection.rpn import RegionProposalNetwork
+from frcnn_lite.detection.torchvision_backbone import TorchvisionBackbone
 
 
 class FasterRCNN(nn.Module):
@@ -24,9 +25,10 @@ class FasterRCNN(nn.Module):
     def __init__(self, config: FasterRCNNConfig) -> None:
         super().__init__()
         self.config = config
-        self.backbone = Backbone(config)
-        self.rpn = RegionProposalNetwork(config)
-        self.box_head = BoxHead(config)
+        backbone = LiteBackbone(config) if config.backbone == "lite" else TorchvisionBackbone(config)
+        self.backbone = backbone
+        self.rpn = RegionProposalNetwork(config, backbone.rpn_channels, backbone.rpn_strides)
+        self.box_head = BoxHead(config, backbone.roi_channels, backbone.roi_strides)
 
     def forward(
         self,
@@ -48,15 +50,15 @@ class FasterRCNN(nn.Module):
         """
         self._check(images, boxes, labels, seeds)
         features = self.backbone(images)
-        rpn = self.rpn(features.coarse)
+        rpn = self.rpn(features.rpn)
         image_size = (images.shape[2], images.shape[3])
-        proposals = make_proposals(rpn.logits, rpn.deltas, rpn.anchors, self.rpn.delta_weights, image_size, self.config)
+        proposals = make_proposals(rpn, self.rpn.delta_weights, image_size, self.config)
         if boxes is None or labels is None or seeds is None:
-            logits, deltas = self.box_head(features.fine, proposals.boxes)
+            logits, deltas = self.box_head(features.roi, proposals.boxes)
             return make_detections(logits, deltas, proposals, self.box_head.delta_weights, image_size, self.config)
         rpn_parts = self.rpn.losses(rpn, boxes, labels, seeds)
         targets = make_proposal_targets(proposals, boxes, labels, seeds, self.box_head.delta_weights, self.config)
-        logits, deltas = self.box_head(features.fine, targets.rois)
+        logits, deltas = self.box_head(features.roi, targets.rois)
         head_parts = self.box_head.losses(logits, deltas, targets)
         return LossParts(rpn_parts.sums | head_parts.sums, rpn_parts.counts | head_parts.counts)
 

@@ -33,14 +33,16 @@ def make_detections(
     """Score every (proposal, class) pair, thin each class by NMS, and keep the best `config.detections`.
 
     Args:
-        logits: (B, K, num_classes + 1); deltas: (B, K, 4), class-agnostic; image_size: (height, width) in pixels.
+        logits: (B, K, num_classes + 1); deltas: (B, K, D, 4), D = num_classes, or 1 for all classes together;
+        image_size: (height, width) in pixels.
     """
-    boxes = clip_boxes(decode_boxes(deltas, proposals.boxes, delta_weights), *image_size)
+    boxes = clip_boxes(decode_boxes(deltas, proposals.boxes.unsqueeze(2), delta_weights), *image_size)
+    boxes = boxes.expand(-1, -1, config.num_classes, -1).flatten(1, 2)
     scores = logits.softmax(dim=-1)[..., :-1] * proposals.valid.unsqueeze(-1)
     scores, order = scores.flatten(1).sort(dim=1, descending=True, stable=True)
     scores, order = scores[:, : config.pre_nms_detections], order[:, : config.pre_nms_detections]
     labels = order % config.num_classes
-    boxes = gather_rows(boxes, order // config.num_classes)
+    boxes = gather_rows(boxes, order)
     # Candidates below the threshold have lower scores than all others, so they suppress none of them.
     keep = nms_mask(boxes, scores, config.detection_nms_iou, labels) & (scores > config.score_threshold)
     order = first_kept(keep, config.detections)

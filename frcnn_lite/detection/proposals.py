@@ -1,11 +1,13 @@
 """From the RPN's predictions to a fixed number of proposals per image."""
 
+import itertools
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
+from frcnn_lite.detection.rpn import RPNOutput
 from frcnn_lite.detection.sampling import gather_rows
 from frcnn_lite.ops import clip_boxes, decode_boxes, nms_mask
 
@@ -17,28 +19,52 @@ class Proposals(NamedTuple):
     valid: Tensor
 
 
+MIN_SIDE = 1e-3
+"""In pixels; a proposal that clipping leaves thinner than this is dropped, as in torchvision."""
+
+
 @torch.no_grad()
 def make_proposals(
-    logits: Tensor,
-    deltas: Tensor,
-    anchors: Tensor,
-    delta_weights: Tensor,
-    image_size: tuple[int, int],
-    config: FasterRCNNConfig,
+    rpn: RPNOutput, delta_weights: Tensor, image_size: tuple[int, int], config: FasterRCNNConfig
 ) -> Proposals:
-    """The best `config.proposals` boxes of each image: the best anchors decoded, clipped, and thinned by NMS.
+    """The best `config.proposals` boxes of each image: the best anchors of each level decoded, clipped, and thinned by
+    NMS within their level.
 
     Without gradient, as in the paper: where a proposal lies is a constant to the box head.
 
     Args:
-        logits: (B, N); deltas: (B, N, 4); anchors: (N, 4); delta_weights: (4,); image_size: (height, width) in pixels.
+        delta_weights: (4,); image_size: (height, width) in pixels.
     """
-    # Sorted rather than topk: topk leaves the order of equal scores open, and devices settle it differently.
-    order = logits.argsort(dim=1, descending=True, stable=True)[:, : config.pre_nms_proposals]
-    boxes = clip_boxes(decode_boxes(gather_rows(deltas, order), anchors[order], delta_weights), *image_size)
-    keep = nms_mask(boxes, logits.gather(1, order), config.proposal_nms_iou)
+    order = _best_of_levels(rpn, config.pre_nms_proposals)
+    scores = rpn.logits.gather(1, order)
+    boxes = decode_boxes(gather_rows(rpn.deltas, order), rpn.anchors[order], delta_weights)
+    boxes = clip_boxes(boxes, *image_size)
+    level = _level_of(order, rpn.levels)
+    keep = nms_mask(boxes, scores, config.proposal_nms_iou, level)
+    keep &= ((boxes[..., 2:] - boxes[..., :2]) >= MIN_SIDE).all(dim=2)
     order = first_kept(keep, config.proposals)
     return Proposals(gather_rows(boxes, order), keep.gather(1, order))
+
+
+def _best_of_levels(rpn: RPNOutput, size: int) -> Tensor:
+    """Indices (B, K) of the best `size` anchors of each level, all by falling score."""
+    # Sorted rather than topk: topk leaves the order of equal scores open, and devices settle it differently.
+    start, best = 0, []
+    for logits in rpn.logits.split(rpn.levels, dim=1):
+        best.append(logits.argsort(dim=1, descending=True, stable=True)[:, :size] + start)
+        start += logits.shape[1]
+    order = torch.cat(best, dim=1)
+    if len(best) == 1:
+        return order
+    return order.gather(1, rpn.logits.gather(1, order).argsort(dim=1, descending=True, stable=True))
+
+
+def _level_of(order: Tensor, levels: tuple[int, ...]) -> Tensor | None:
+    """The level (B, K) that each index lies on; None when there is but one."""
+    if len(levels) == 1:
+        return None
+    ends = itertools.accumulate(levels[:-1])
+    return torch.stack([order >= end for end in ends]).sum(dim=0)
 
 
 def first_kept(keep: Tensor, size: int) -> Tensor:

@@ -16,39 +16,50 @@ RPN_STREAM = 0
 
 
 class RPNOutput(NamedTuple):
-    """`logits` (B, N) of objectness, `deltas` (B, N, 4) and the `anchors` (N, 4) they belong to."""
+    """`logits` (B, N) of objectness, `deltas` (B, N, 4) and the `anchors` (N, 4) they belong to; `levels`: how many of
+    the N lie on each level of a pyramid, finest first."""
 
     logits: Tensor
     deltas: Tensor
     anchors: Tensor
+    levels: tuple[int, ...]
 
 
 class RegionProposalNetwork(nn.Module):
-    """Objectness and box deltas from features (Ren et al., "Faster R-CNN", 2015)."""
+    """Objectness and box deltas from features (Ren et al., "Faster R-CNN", 2015), by the same layers on every level.
+
+    channels: of each map; strides: image pixels per cell of each map. Raises ValueError when the anchor sizes cannot
+    be dealt out evenly to the levels.
+    """
 
     cell_anchors: Tensor
     delta_weights: Tensor
 
-    def __init__(self, config: FasterRCNNConfig) -> None:
+    def __init__(self, config: FasterRCNNConfig, channels: int, strides: tuple[int, ...]) -> None:
         super().__init__()
-        self.config = config
-        channels = config.widths[-1]
+        self.config, self.strides = config, strides
+        cells = _cell_anchors(config, len(strides))
         self.conv = nn.Conv2d(channels, channels, 3, padding=1)
         # One 1 x 1 convolution for both outputs: five numbers an anchor.
-        self.predict = nn.Conv2d(channels, 5 * config.num_anchors, 1)
+        self.predict = nn.Conv2d(channels, 5 * cells.shape[1], 1)
         nn.init.kaiming_normal_(self.conv.weight, nonlinearity="relu")
         nn.init.normal_(self.predict.weight, std=0.01)
         nn.init.zeros_(self.predict.bias)  # type: ignore[arg-type]
-        self.register_buffer("cell_anchors", cell_anchors(config.anchor_sizes, config.anchor_ratios), persistent=False)
+        self.register_buffer("cell_anchors", cells, persistent=False)
         self.register_buffer("delta_weights", torch.tensor(config.rpn_delta_weights), persistent=False)
 
-    def forward(self, features: Tensor) -> RPNOutput:
-        """Features (B, C, h, w) to the predictions for the N = h * w * A anchors of the map."""
-        batch, _, height, width = features.shape
-        output = self.predict(torch.relu(self.conv(features)))
-        output = output.permute(0, 2, 3, 1).reshape(batch, -1, 5)
-        anchors = grid_anchors(self.cell_anchors, height, width, self.config.stride)
-        return RPNOutput(output[..., 0], output[..., 1:], anchors)
+    def forward(self, maps: tuple[Tensor, ...]) -> RPNOutput:
+        """Maps (B, C, h, w), one a level, to the predictions for the N = sum of h * w * A anchors."""
+        predictions, anchors = [], []
+        offset = 0.5 if self.config.anchor_style == "centered" else 0.0
+        for features, cell, stride in zip(maps, self.cell_anchors.unbind(), self.strides, strict=True):
+            output = self.predict(torch.relu(self.conv(features)))
+            predictions.append(output.permute(0, 2, 3, 1).reshape(features.shape[0], -1, 5))
+            height, width = features.shape[2:]
+            anchors.append(grid_anchors(cell, height, width, stride, offset))
+        output = torch.cat(predictions, dim=1)
+        levels = tuple(len(of_level) for of_level in anchors)
+        return RPNOutput(output[..., 0], output[..., 1:], torch.cat(anchors), levels)
 
     def losses(self, output: RPNOutput, boxes: Tensor, labels: Tensor, seeds: Tensor) -> LossParts:
         """Objectness and box losses on a sample of anchors; ground truth boxes (B, M, 4), labels (B, M), seeds (B,)."""
@@ -84,3 +95,13 @@ class RegionProposalNetwork(nn.Module):
             },
             counts={"rpn_objectness": count, "rpn_box": count},
         )
+
+
+def _cell_anchors(config: FasterRCNNConfig, levels: int) -> Tensor:
+    """(levels, A, 4): the anchors of a cell on every level."""
+    count, rest = divmod(len(config.anchor_sizes), levels)
+    if rest or not count:
+        raise ValueError(f"anchor_sizes must be a multiple of {levels} levels of features, got {config.anchor_sizes}")
+    groups = (config.anchor_sizes[k * count : (k + 1) * count] for k in range(levels))
+    cells = torch.stack([cell_anchors(sizes, config.anchor_ratios) for sizes in groups])
+    return cells.round() if config.anchor_style == "torchvision" else cells

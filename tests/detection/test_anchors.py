@@ -21,5 +21,5 @@ def test_grid_runs_row_by_row_with_all_anchors_of_a_cell_together() -> None:
 
 
 def test_model_has_one_prediction_for_each_anchor(model, truth) -> None:
-    output = model.rpn(model.backbone(truth.images).coarse)
+    output = model.rpn(model.backbone(truth.images).rpn)
     assert output.logits.shape == (5, len(output.anchors)) == (5, 8 * 6 * 3)

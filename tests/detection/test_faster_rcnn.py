@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from frcnn_lite.detection import Detections, FasterRCNN, LossParts
+from frcnn_lite.detection import Detections, FasterRCNN, FasterRCNNConfig, LossParts
 from frcnn_lite.ops import box_iou
 from frcnn_lite.parallel import reduce_loss
 
@@ -164,3 +164,39 @@ def test_wrong_arguments_are_named(model, truth) -> None:
         model(truth.images, truth.boxes[:4], truth.labels, truth.seeds)
     with pytest.raises(ValueError, match="at least one row per image"):
         model(truth.images, truth.boxes[:, :0], truth.labels[:, :0], truth.seeds)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "fpn", "norm", "roi_op"),
+    [
+        ("resnet18", True, "group", "align"),
+        ("resnet18", False, "frozen", "pool"),
+        ("mobilenet_v3_small", True, "frozen", "pool"),
+        ("mobilenet_v3_large", False, "group", "align"),
+    ],
+)
+def test_backbones_of_torchvision_train_and_detect(truth, backbone, fpn, norm, roi_op) -> None:
+    pytest.importorskip("torchvision")
+    config = FasterRCNNConfig(
+        num_classes=3, backbone=backbone, fpn=fpn, norm=norm, roi_op=roi_op, proposals=12,
+        anchor_sizes=(8.0, 12.0, 16.0, 24.0, 32.0, 48.0)[: 3 if "mobile" in backbone else 5 if fpn else 2],
+        pre_nms_proposals=40, head_width=32, head_layers=2, class_specific_boxes=fpn,
+    )
+    model = FasterRCNN(config)
+    images = torch.nn.functional.interpolate(truth.images[:2], size=(96, 64))
+    losses = train_step(
+        model, truth._replace(images=images, boxes=truth.boxes[:2], labels=truth.labels[:2], seeds=truth.seeds[:2])
+    )
+    assert all(value.isfinite() for value in losses.values())
+    unused = [name for name, p in model.named_parameters() if p.grad is None]
+    assert unused == []
+    detections = model(images)
+    assert isinstance(detections, Detections) and detections.boxes.isfinite().all()
+
+
+def test_wrong_backbones_are_named() -> None:
+    pytest.importorskip("torchvision")
+    with pytest.raises(ValueError, match=r"backbone must be .*got 'vgg16'"):
+        FasterRCNN(FasterRCNNConfig(backbone="vgg16"))
+    with pytest.raises(ValueError, match="anchor_sizes must be a multiple of 5 levels"):
+        FasterRCNN(FasterRCNNConfig(backbone="resnet18", fpn=True))
