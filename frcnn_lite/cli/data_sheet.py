@@ -24,6 +24,6 @@ def run(options: argparse.Namespace) -> int:
         raise FileExistsError(f"{options.out} exists already; choose another name")
     dataset = DigitScenes(options.split, options.rows * options.columns, options.seed)
     scenes = [dataset[index] for index in range(len(dataset))]
-    images, boxes, labels, _ = zip(*scenes, strict=True)
+    images, boxes, labels, *_ = zip(*scenes, strict=True)
     scene_sheet(images, boxes, labels, options.columns).save(options.out)
     return 0

@@ -10,13 +10,26 @@ from torch.nn.functional import pad
 PADDING_LABEL = -1  # a row of `Batch.boxes` with this label is no box
 
 
+class Ignored(NamedTuple):
+    """boxes (n, 4) float32 xyxy pixels, labels (n,) int64, crowd (n,) bool: whether it is a region of many objects."""
+
+    boxes: Tensor
+    labels: Tensor
+    crowd: Tensor
+
+
 class Scene(NamedTuple):
-    """One picture: image (3, H, W) uint8 RGB, boxes (n, 4) float32 xyxy pixels, labels (n,) int64, image_id."""
+    """One picture: image (3, H, W) uint8 RGB, boxes (n, 4) float32 xyxy pixels, labels (n,) int64, image_id.
+
+    Regions that count neither for nor against a detection (VOC's `difficult` objects, COCO's crowds) are not among the
+    boxes, so that training never sees them; evaluation finds them in `ignored`.
+    """
 
     image: Tensor
     boxes: Tensor
     labels: Tensor
     image_id: int
+    ignored: Ignored | None = None
 
 
 class Batch(NamedTuple):

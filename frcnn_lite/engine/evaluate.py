@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
-from frcnn_lite.data import DigitScenes, Scene, collate
+from frcnn_lite.data import DetectionDataset, Scene, collate
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
 from frcnn_lite.parallel import merge_rows, rows_of_rank
 
 
-def evaluate(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) -> AveragePrecision:
+def evaluate(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8) -> AveragePrecision:
     """Judge `model`, on the device it is on, over all pictures of `dataset`. Leaves its training mode as it was.
 
     In a process group every rank calls this, and every rank gets the result for all pictures, each counted once.
@@ -22,7 +23,7 @@ def evaluate(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) ->
 
 
 @torch.no_grad()
-def judge(model: FasterRCNN, dataset: DigitScenes, *, batch_size: int = 8) -> list[Judged]:
+def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8) -> list[Judged]:
     """What `model` finds in each picture beside what is there, on the CPU; ranks share the pictures out."""
     device = next(model.parameters()).device
     was_training = model.training
@@ -38,20 +39,34 @@ def _judge_batch(model: FasterRCNN, scenes: list[Scene], device: torch.device) -
     detections = model(collate(scenes).images.to(device))
     boxes, scores, labels, valid = (field.cpu() for field in detections)
     for row, scene in enumerate(scenes):
-        none = torch.zeros(len(scene.labels), dtype=torch.bool)
+        true_boxes, true_labels, ignored, crowd = _truth(scene)
         found = valid[row]
         yield Judged(
             scene.image_id,
-            scene.boxes,
-            scene.labels,
-            none,
-            none,
+            true_boxes,
+            true_labels,
+            ignored,
+            crowd,
             boxes[row, found],
             scores[row, found],
             labels[row, found],
         )
 
 
-def _groups(dataset: DigitScenes, rows: range, size: int) -> Iterator[list[Scene]]:
+def _truth(scene: Scene) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Boxes, labels, and for each whether it is ignored and whether it is a crowd; the ignored ones stand last."""
+    none = torch.zeros(len(scene.labels), dtype=torch.bool)
+    if scene.ignored is None:
+        return scene.boxes, scene.labels, none, none
+    boxes, labels, crowd = scene.ignored
+    return (
+        torch.cat([scene.boxes, boxes]),
+        torch.cat([scene.labels, labels]),
+        torch.cat([none, torch.ones_like(crowd)]),
+        torch.cat([none, crowd]),
+    )
+
+
+def _groups(dataset: DetectionDataset, rows: range, size: int) -> Iterator[list[Scene]]:
     for start in range(0, len(rows), size):
         yield [dataset[row] for row in rows[start : start + size]]

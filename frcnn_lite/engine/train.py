@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 from tqdm.auto import tqdm
 
-from frcnn_lite.data import DigitScenes, Scene, collate
+from frcnn_lite.data import DetectionDataset, Scene, collate
 from frcnn_lite.engine.average_precision import AveragePrecision
 from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
@@ -64,9 +64,10 @@ def train(
     steps before it saved. No file of a run is lost by any of these.
     """
     dataset = train_pictures(config)
-    if config.model.num_classes != dataset.num_classes:
+    classes = len(dataset.class_names)
+    if config.model.num_classes != classes:
         raise ValueError(
-            f"model.num_classes must be {dataset.num_classes} for data {config.data!r}, got {config.model.num_classes}"
+            f"model.num_classes must be {classes} for data {config.data!r}, got {config.model.num_classes}"
         )
     trainer = Trainer(config)
     run, first_step, history, state = from_main_rank(lambda: _open_run(trainer, out_dir, resume))
@@ -106,9 +107,9 @@ def train(
     return TrainResult(run.path, history, evaluation, interruption.requested, seconds)
 
 
-def _batches(dataset: DigitScenes, config: TrainConfig, first_step: int) -> DataLoader[Scene]:
+def _batches(dataset: DetectionDataset, config: TrainConfig, first_step: int) -> DataLoader[Scene]:
     return DataLoader(
-        dataset,
+        cast("Dataset[Scene]", dataset),  # the loader needs the methods, its type the class
         batch_sampler=StepOrder(len(dataset), config.batch_size, config.seed, first_step, config.steps),
         num_workers=config.workers,
         collate_fn=collate,

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.data import DigitScenes
+from frcnn_lite.data import DigitScenes, Ignored
 from frcnn_lite.detection import Detections
 from frcnn_lite.engine import evaluate
 
@@ -65,3 +65,32 @@ def test_training_mode_is_restored_and_no_pictures_are_refused(scenes):
     assert model.training
     with pytest.raises(ValueError, match="at least one picture"):
         evaluate(model, DigitScenes("test", 0))
+
+
+class WithCrowds:
+    """Scenes in which a region of digits is to be ignored."""
+
+    class_names = DigitScenes.class_names
+
+    def __init__(self, scenes):
+        self.scenes = scenes
+
+    def __len__(self):
+        return len(self.scenes)
+
+    def __getitem__(self, index):
+        region = torch.tensor([[0.0, 0.0, 128.0, 128.0]])
+        return self.scenes[index]._replace(ignored=Ignored(region, torch.tensor([3]), torch.tensor([True])))
+
+
+def test_what_lies_in_a_crowd_counts_neither_for_nor_against(scenes):
+    threes = torch.full((3,), 3)
+    inside = torch.tensor([[5.0, 5, 20, 20], [30, 5, 60, 20], [5, 40, 20, 90]])
+
+    def answer(scene):
+        return torch.cat([inside, scene.boxes]), torch.ones(3 + len(scene.labels)), torch.cat([threes, scene.labels])
+
+    assert evaluate(Oracle(scenes, answer), scenes).AP < 1
+    result = evaluate(Oracle(scenes, answer), WithCrowds(scenes))
+    assert pytest.approx(1.0) == result.AP
+    assert result.objects == sum(len(scenes[i].labels) for i in range(12))
