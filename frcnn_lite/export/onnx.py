@@ -118,7 +118,9 @@ def _operators() -> Any:
     return opset18
 
 
-def _roi_pool(features: Any, rois: Any, ph: int, pw: int, spatial_scale: float) -> tuple[Any, Any]:
+def _roi_pool(
+    features: Any, rois: Any, ph: int, pw: int, spatial_scale: float, argmax_bits: int = 32
+) -> tuple[Any, Any]:
     op = _operators()
     values = op.MaxRoiPool(features, rois, pooled_shape=[ph, pw], spatial_scale=spatial_scale)
     return values, op.Identity(values)  # the second is the argmax, which only the backward pass reads

@@ -3,6 +3,16 @@
 from frcnn_lite.ops.boxes import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
 from frcnn_lite.ops.nms import nms_mask
 from frcnn_lite.ops.random_keys import random_keys
-from frcnn_lite.ops.roi_pool import roi_pool
+from frcnn_lite.ops.roi_pool import roi_pool, roi_pool_with_argmax
 
-__all__ = ["box_area", "box_iou", "clip_boxes", "decode_boxes", "encode_boxes", "nms_mask", "random_keys", "roi_pool"]
+__all__ = [
+    "box_area",
+    "box_iou",
+    "clip_boxes",
+    "decode_boxes",
+    "encode_boxes",
+    "nms_mask",
+    "random_keys",
+    "roi_pool",
+    "roi_pool_with_argmax",
+]

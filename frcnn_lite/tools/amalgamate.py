@@ -134,4 +134,4 @@ def renamed(text: str, file: str) -> str:
     """Text that stands alone: operators in a namespace of their own, optional kernels looked for beside the file."""
     text = re.sub(r"\bfrcnn_lite::", f"{file}_copy::", text)
     text = re.sub(r"\btorch\.ops\.frcnn_lite\b", f"torch.ops.{file}_copy", text)
-    return re.sub(r"\bfrcnn_lite\.(?:\w+\.)+(?=numba_\{)", "", text)
+    return re.sub(r"\bfrcnn_lite\.(?:\w+\.)+(?=\{kind\}_)", "", text)

@@ -1,15 +1,16 @@
-"""roi_pool against slow loops, torchvision and numerical gradients, in both kernels."""
+"""roi_pool against loops, torchvision and numerical gradients, with numba's kernel and with torch's."""
 
 import importlib
-import math
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops import roi_pool
+from frcnn_lite.ops import roi_pool, roi_pool_with_argmax
+from frcnn_lite.ops.kernels.loops_roi_pool import loops_pool
+from frcnn_lite.ops.kernels.torch_roi_pool import table_pool
+from frcnn_lite.ops.roi_bins import roi_bins
 
 # By name, as `frcnn_lite.ops.roi_pool` is the function to an import statement.
 roi_pool_module = importlib.import_module("frcnn_lite.ops.roi_pool")
@@ -26,37 +27,6 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 def values_and_argmax(features: Tensor, rois: Tensor, ph: int, pw: int, scale: float) -> tuple[Tensor, Tensor]:
     return torch.ops.frcnn_lite.roi_pool(features, rois, ph, pw, scale)
-
-
-def slow_roi_pool(features: Tensor, rois: Tensor, ph: int, pw: int, scale: float) -> tuple[Tensor, Tensor]:
-    """The rule cell by cell, in NumPy scalars of the features' precision."""
-    maps = features.numpy()
-    number = maps.dtype.type
-    _, channels, height, width = maps.shape
-    values = np.zeros((len(rois), channels, ph, pw), maps.dtype)
-    argmax = np.full(values.shape, -1, np.int32)
-
-    def half_away(x: np.floating) -> int:
-        return int(math.copysign(math.floor(abs(float(x)) + 0.5), float(x)))  # exact: float32 sums in double
-
-    for r, roi in enumerate(rois.numpy()):
-        x1, y1, x2, y2 = (half_away(corner * number(scale)) for corner in roi[1:])
-        bin_height = number(max(y2 - y1 + 1, 1)) / number(ph)
-        bin_width = number(max(x2 - x1 + 1, 1)) / number(pw)
-        for i in range(ph):
-            top = min(max(int(np.floor(number(i) * bin_height)) + y1, 0), height)
-            bottom = min(max(int(np.ceil(number(i + 1) * bin_height)) + y1, 0), height)
-            for j in range(pw):
-                left = min(max(int(np.floor(number(j) * bin_width)) + x1, 0), width)
-                right = min(max(int(np.ceil(number(j + 1) * bin_width)) + x1, 0), width)
-                for c in range(channels):
-                    best = -np.inf
-                    for y in range(top, bottom):
-                        for x in range(left, right):
-                            if maps[int(roi[0]), c, y, x] > best:
-                                best = values[r, c, i, j] = maps[int(roi[0]), c, y, x]
-                                argmax[r, c, i, j] = y * width + x
-    return torch.from_numpy(values), torch.from_numpy(argmax)
 
 
 def random_case(
@@ -79,16 +49,19 @@ def random_case(
 def test_equals_the_slow_oracle(kernel: str, dtype: torch.dtype, scale: float) -> None:
     features, rois = random_case(dtype)
     values, argmax = values_and_argmax(features, rois, 4, 3, scale)
-    expected_values, expected_argmax = slow_roi_pool(features, rois, 4, 3, scale)
+    expected_values, expected_argmax = loops_pool(features, rois, 4, 3, scale)
     assert torch.equal(values, expected_values) and torch.equal(argmax, expected_argmax)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("tied", [False, True])
-def test_equals_torchvision_bit_for_bit(kernel: str, dtype: torch.dtype, tied: bool) -> None:
+@pytest.mark.parametrize("content", ["distinct", "tied", "not finite"])
+def test_equals_torchvision_bit_for_bit(kernel: str, dtype: torch.dtype, content: str) -> None:
     pytest.importorskip("torchvision")
-    features, rois = random_case(dtype, rois=300, channels=16)
-    features = (features * 2).round() if tied else features
+    features, rois = random_case(dtype, rois=300, channels=70)
+    if content == "tied":
+        features = (features * 2).round()
+    if content == "not finite":
+        features = features.where(features < 0.3, torch.nan).where(features > -0.3, -torch.inf)
     ours, theirs = features.clone().requires_grad_(), features.clone().requires_grad_()
     values, argmax = values_and_argmax(ours, rois, 7, 5, 1 / 8)
     expected_values, expected_argmax = torch.ops.torchvision.roi_pool(theirs, rois, 1 / 8, 7, 5)
@@ -96,6 +69,7 @@ def test_equals_torchvision_bit_for_bit(kernel: str, dtype: torch.dtype, tied: b
     gradient = torch.randn(values.shape, generator=torch.Generator().manual_seed(1), dtype=dtype)
     values.backward(gradient)
     expected_values.backward(gradient)
+    assert ours.grad is not None and theirs.grad is not None
     torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-12 if dtype == torch.float64 else 1e-5, atol=1e-6)
 
 
@@ -107,7 +81,7 @@ def test_bin_edges_are_float32_products(kernel: str, height: int, bins: int) -> 
     values, _ = values_and_argmax(features, rois, bins, 1, 1.0)
     exact = torch.tensor([-(-(i + 1) * height // bins) - 1 for i in range(bins)])
     assert set((values.flatten() - exact).tolist()) == {0.0, 1.0}
-    assert torch.equal(values, slow_roi_pool(features, rois, bins, 1, 1.0)[0])
+    assert torch.equal(values, loops_pool(features, rois, bins, 1, 1.0)[0])
 
 
 @pytest.mark.parametrize(("corner", "cell"), [(0.5, 1), (1.5, 2), (2.5, 3), (-0.5, 0), (0.49999997, 0), (2.4, 2)])
@@ -179,22 +153,70 @@ def test_no_regions(kernel: str) -> None:
     assert features.grad is not None and not features.grad.any()
 
 
-def test_many_regions_in_the_torch_kernel_equal_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The torch kernel works through the regions in parts; a part boundary must not show."""
-    monkeypatch.setattr(roi_pool_module, "compiled", lambda name: None)
-    features = torch.randn(1, 64, 48, 48, generator=torch.Generator().manual_seed(0))
-    corners = torch.rand(40, 4, generator=torch.Generator().manual_seed(1)) * 48
-    rois = torch.cat([torch.zeros(40, 1), corners], dim=1)
-    assert torch.equal(roi_pool(features, rois, 7), torch.cat([roi_pool(features, r[None], 7) for r in rois]))
+def test_channels_in_parts_equal_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The torch kernel works through the channels in parts; a part boundary must not show."""
+    features, rois = random_case(torch.float32)
+    bins = roi_bins(rois, (13, 17), 4, 3, 1 / 8)
+    whole = table_pool(features, *bins)
+    monkeypatch.setattr("frcnn_lite.ops.kernels.torch_roi_pool.TABLE_NUMBERS", 2 * 3 * 13 * 17 * 4 * 5)
+    assert all(map(torch.equal, table_pool(features, *bins), whole))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_halves_are_pooled_as_they_are(kernel: str, dtype: torch.dtype, layout: torch.memory_format) -> None:
+    features, rois = random_case(torch.float32)
+    halves = features.to(dtype).contiguous(memory_format=layout).requires_grad_()
+    values, argmax = values_and_argmax(halves, rois, 4, 3, 1 / 8)
+    expected = values_and_argmax(halves.detach().float(), rois, 4, 3, 1 / 8)
+    assert values.dtype == dtype and torch.equal(values.float(), expected[0]) and torch.equal(argmax, expected[1])
+    values.sum().backward()
+    assert halves.grad is not None and halves.grad.dtype == dtype
+    assert halves.grad.is_contiguous(memory_format=layout)
+    assert halves.grad.sum(dtype=torch.float32) == (argmax >= 0).sum()
+
+
+def test_argmax_takes_only_the_bytes_it_needs(kernel: str) -> None:
+    features, rois = random_case(torch.float32)
+    pool = torch.ops.frcnn_lite.roi_pool
+    (values, wide), (_, narrow), (_, none) = (pool(features, rois, 4, 3, 1 / 8, bits) for bits in (32, 16, 0))
+    assert (wide.dtype, narrow.dtype, none.numel()) == (torch.int32, torch.int16, 0)
+    assert torch.equal(wide, narrow.int())
+    assert torch.equal(roi_pool(features, rois, (4, 3), 1 / 8), values)
+    assert all(map(torch.equal, roi_pool_with_argmax(features, rois, (4, 3), 1 / 8), (values, wide)))
+
+
+def test_a_map_beyond_sixteen_bits(kernel: str) -> None:
+    features = torch.zeros(1, 1, 200, 200).index_fill_(2, torch.tensor([180]), 1.0).requires_grad_()
+    roi_pool(features, torch.tensor([[0.0, 7.0, 150.0, 7.0, 190.0]]), 1).sum().backward()
+    assert features.grad is not None and features.grad.nonzero().tolist() == [[0, 0, 180, 7]]
+
+
+def test_second_gradient_is_the_numerical_one(kernel: str) -> None:
+    order = torch.randperm(2 * 3 * 7 * 6, generator=torch.Generator().manual_seed(2))
+    features = (order.double() / 10).view(2, 3, 7, 6).requires_grad_()
+    rois = torch.tensor([[0, 0, 0, 4, 5], [1, 1, 2, 5, 6], [1, -3, 2, 9, 3]], dtype=torch.float64)
+    assert torch.autograd.gradgradcheck(lambda x: roi_pool(x, rois, (3, 2)), features)
+
+
+def test_what_kept_no_argmax_has_no_gradient(kernel: str) -> None:
+    features, rois = random_case(torch.float32)
+    values, _ = torch.ops.frcnn_lite.roi_pool(features.requires_grad_(), rois, 4, 3, 1 / 8, 0)
+    with pytest.raises(RuntimeError, match="argmax_bits=0"):
+        values.sum().backward()
+
+
+@pytest.mark.parametrize("image", [1, -1])
+def test_an_image_outside_the_batch_is_named(kernel: str, image: int) -> None:
+    with pytest.raises(ValueError, match=rf"rois\[:, 0\] must be an image of this batch, 0 to 0, got {image}"):
+        roi_pool(torch.zeros(1, 1, 4, 4), torch.tensor([[float(image), 0.0, 0.0, 2.0, 2.0]]), 2)
 
 
 def test_wrong_arguments_are_named() -> None:
     features, rois = torch.zeros(1, 1, 4, 4), torch.zeros(2, 5)
-    with pytest.raises(
-        ValueError, match=r"features must be \(N, C, H, W\) float32 or float64, got \(1, 1, 4, 4\) torch.int64"
-    ):
+    with pytest.raises(ValueError, match=r"features must be \(N, C, H, W\) floating, got \(1, 1, 4, 4\) torch.int64"):
         roi_pool(features.long(), rois, 2)
-    with pytest.raises(ValueError, match=r"rois must be \(R, 5\) torch.float32 like the features, got \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"rois must be \(R, 5\) float32 or float64, got \(2, 4\)"):
         roi_pool(features, rois[:, 1:], 2)
     with pytest.raises(ValueError, match=r"output_size must be positive, got \(2, 0\)"):
         roi_pool(features, rois, (2, 0))

@@ -1,66 +1,149 @@
 """RoI max pooling compiled for the CPU by numba.
 
-Features are read with the channels innermost: a bin's edges are then computed once for all channels, and the comparison
-runs over consecutive memory. The kernels release the interpreter lock, so replicas in threads run side by side.
+A block of channels of one image is copied with the channels innermost, small enough to stay in the cache while every
+region reads it: a bin's edges then serve the whole block, and the comparison runs over consecutive memory. Blocks share
+nothing, so threads take them without locks; the kernels release the interpreter lock, and may be entered by any number
+of threads at once. (numba's own `parallel=True` may not: under its default threading layer it aborts the process.)
 """
+
+import functools
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 import torch
 from torch import Tensor
 
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def _pool(features, images, rows, columns, values, argmax):  # type: ignore[no-untyped-def]
-    width, channels = features.shape[2], features.shape[3]
-    best = np.empty(channels, features.dtype)
-    where = np.empty(channels, np.int32)
-    for r in range(images.shape[0]):
-        for i in range(rows.shape[1]):
-            for j in range(columns.shape[1]):
-                top, bottom, left, right = rows[r, i, 0], rows[r, i, 1], columns[r, j, 0], columns[r, j, 1]
-                if top >= bottom or left >= right:
-                    values[r, :, i, j] = 0
-                    argmax[r, :, i, j] = -1
-                    continue
-                best[:] = features[images[r], top, left]
-                where[:] = top * width + left
-                for y in range(top, bottom):
-                    for x in range(left, right):
-                        cell = features[images[r], y, x]
-                        position = np.int32(y * width + x)
-                        # Two selects instead of one branch: this form the compiler turns into vector code.
-                        for c in range(channels):
-                            larger = cell[c] > best[c]
-                            where[c] = position if larger else where[c]
-                            best[c] = cell[c] if larger else best[c]
-                for c in range(channels):
-                    values[r, c, i, j] = best[c]
-                    argmax[r, c, i, j] = where[c]
+BLOCK = 64  # channels; a constant, so that the loops over them become vector code without a remainder
+STRIP = 16  # cells copied at a time: one cache line of each channel
+njit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def _scatter(grad, argmax, images, out):  # type: ignore[no-untyped-def]
-    for r in range(grad.shape[0]):
-        for c in range(grad.shape[1]):
-            plane = out[images[r], c]
-            for k in range(grad.shape[2]):
-                if argmax[r, c, k] >= 0:
-                    plane[argmax[r, c, k]] += grad[r, c, k]
+@njit
+def load_block(features, channel, block):  # type: ignore[no-untyped-def]
+    """Copy channels of one image (C, HW) to block (HW, BLOCK)."""
+    cells = features.shape[1]
+    for start in range(0, cells, STRIP):
+        for c in range(min(BLOCK, features.shape[0] - channel)):
+            for p in range(start, min(start + STRIP, cells)):
+                block[p, c] = features[channel + c, p]
 
 
-def pool(features: Tensor, images: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Values and argmax (R, C, ph, pw) of integer bins; see `frcnn_lite.ops.roi_pool`."""
+@njit
+def store_block(block, channel, out):  # type: ignore[no-untyped-def]
+    """Copy block (K, BLOCK) to channels of out (C, K)."""
+    for c in range(min(BLOCK, out.shape[0] - channel)):
+        for k in range(out.shape[1]):
+            out[channel + c, k] = block[k, c]
+
+
+@njit
+def _pool_region(block, rows, columns, width, lowest, best, where):  # type: ignore[no-untyped-def]
+    k = 0
+    for i in range(rows.shape[0]):
+        for j in range(columns.shape[0]):
+            top, bottom, left, right = rows[i, 0], rows[i, 1], columns[j, 0], columns[j, 1]
+            filled = top < bottom and left < right
+            for c in range(BLOCK):
+                best[k, c] = lowest if filled else 0
+                where[k, c] = -1
+            for y in range(top, bottom):
+                for p in range(y * width + left, y * width + right):
+                    position = np.int32(p)
+                    # Two selects instead of one branch: this form the compiler turns into vector code.
+                    for c in range(BLOCK):
+                        larger = block[p, c] > best[k, c]
+                        where[k, c] = position if larger else where[k, c]
+                        best[k, c] = block[p, c] if larger else best[k, c]
+            k += 1
+
+
+@njit
+def _pool(first, last, features, images, rows, columns, width, lowest, values, argmax):  # type: ignore[no-untyped-def]
+    """Tasks first to last; task t is block t % blocks of image t // blocks."""
+    blocks = (features.shape[1] + BLOCK - 1) // BLOCK
+    block = np.empty((features.shape[2], BLOCK), features.dtype)
+    best = np.empty((values.shape[2], BLOCK), features.dtype)
+    where = np.empty((values.shape[2], BLOCK), np.int32)
+    for task in range(first, last):
+        image, channel = task // blocks, task % blocks * BLOCK
+        loaded = False
+        for r in range(images.size):
+            if images[r] == image:
+                if not loaded:
+                    load_block(features[image], channel, block)
+                    loaded = True
+                _pool_region(block, rows[r], columns[r], width, lowest, best, where)
+                store_block(best, channel, values[r])
+                if argmax.size:
+                    store_block(where, channel, argmax[r])
+
+
+@njit
+def _scatter(first, last, grad, argmax, images, out):  # type: ignore[no-untyped-def]
+    blocks = (out.shape[1] + BLOCK - 1) // BLOCK
+    for task in range(first, last):
+        image, channel = task // blocks, task % blocks * BLOCK
+        for r in range(images.size):
+            if images[r] == image:
+                for c in range(channel, min(channel + BLOCK, out.shape[1])):
+                    for k in range(grad.shape[2]):
+                        if argmax[r, c, k] >= 0:
+                            out[image, c, np.uint32(argmax[r, c, k])] += grad[r, c, k]
+
+
+def pool(
+    features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, argmax_bits: int = 32
+) -> tuple[Tensor, Tensor]:
+    """Values and argmax (R, C, ph, pw) of integer bins, as `frcnn_lite::roi_pool` returns them."""
+    given, lowest = features.dtype, max(torch.finfo(torch.float32).min, torch.finfo(features.dtype).min)
+    features = features.detach().to(torch.promote_types(given, torch.float32))  # exact, and so is the way back
     values = features.new_empty(rows.shape[0], features.shape[1], rows.shape[1], columns.shape[1])
-    argmax = torch.empty_like(values, dtype=torch.int32)
-    channels_last = features.detach().permute(0, 2, 3, 1).contiguous()
-    _pool(channels_last.numpy(), images.numpy(), rows.numpy(), columns.numpy(), values.numpy(), argmax.numpy())
-    return values, argmax
+    argmax = torch.empty_like(values, dtype=torch.int16 if argmax_bits == 16 else torch.int32)
+    argmax = argmax if argmax_bits else argmax.new_empty(0, 0, 0, 0)
+    maps, width = features.flatten(2).numpy(), features.shape[3]
+    bins = images.numpy(), rows.numpy(), columns.numpy()
+    results = values.flatten(2).numpy(), argmax.flatten(2).numpy()
+    in_threads(lambda a, b: _pool(a, b, maps, *bins, width, maps.dtype.type(lowest), *results), block_count(features))
+    return values.to(given), argmax if argmax_bits else argmax.view(0)
 
 
-def scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int]) -> Tensor:
-    """Gradient (N, C, H, W), contiguous; sums run in order of region and bin, so they are the same at every run."""
-    n, c, h, w = size
-    out = grad.new_zeros(n, c, h * w)
-    _scatter(grad.detach().contiguous().flatten(2).numpy(), argmax.flatten(2).numpy(), images.numpy(), out.numpy())
-    return out.view(n, c, h, w)
+def scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool = False) -> Tensor:
+    """Gradient (N, C, H, W); sums run in order of region and bin, so they are the same with any number of threads."""
+    given = grad.dtype
+    grad = grad.detach().to(torch.promote_types(given, torch.float32)).contiguous()
+    form = torch.channels_last if channels_last else torch.contiguous_format
+    out = torch.empty(size, dtype=grad.dtype, memory_format=form).zero_()
+    arrays = grad.flatten(2).numpy(), argmax.flatten(2).numpy(), images.numpy(), out.flatten(2).numpy()
+    in_threads(lambda a, b: _scatter(a, b, *arrays), block_count(out))
+    return out.to(given)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+def block_count(features: Tensor) -> int:
+    """Tasks of one call: blocks of channels of all images."""
+    return features.shape[0] * -(-features.shape[1] // BLOCK)
+
+
+def in_threads(work: Callable[[int, int], None], tasks: int) -> None:
+    """Call `work(first, last)` for parts of range(tasks), on as many threads as torch may use, this one among them."""
+    parts = max(1, min(torch.get_num_threads(), tasks))
+    edges = [tasks * part // parts for part in range(parts + 1)]
+    others = [_executor().submit(work, *edge) for edge in itertools.pairwise(edges[1:])]
+    work(*edges[:2])
+    for other in others:
+        other.result()
+
+
+@functools.cache
+def _executor() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="frcnn_lite kernels")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has the executor, but none of its threads
+    os.register_at_fork(after_in_child=_executor.cache_clear)

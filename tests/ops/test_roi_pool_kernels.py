@@ -1,0 +1,210 @@
+"""The five implementations of RoI max pooling, each against the loops; the operator in PyTorch's machinery."""
+
+import os
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from frcnn_lite.ops import roi_pool
+from frcnn_lite.ops.kernels import cupy_roi_pool, torch_roi_pool, without_gpu
+from frcnn_lite.ops.kernels.loops_roi_pool import loops_pool, loops_scatter
+from frcnn_lite.ops.roi_bins import roi_bins
+
+SIZE = [2, 5, 13, 17]
+
+
+def triton_kernels() -> Any:
+    pytest.importorskip("triton")
+    return without_gpu.triton_on_cpu("roi_pool")
+
+
+def cuda_kernels() -> Any:
+    if without_gpu.compiler() is None:
+        pytest.skip("no C++ compiler to run the CUDA source with")
+
+    def launched(function: Any) -> Any:
+        return lambda *args: function(*args, launch=without_gpu.launch_with_compiler)
+
+    return SimpleNamespace(pool=launched(cupy_roi_pool.pool), scatter=launched(cupy_roi_pool.scatter))
+
+
+def numba_kernels() -> Any:
+    pytest.importorskip("numba")
+    from frcnn_lite.ops.kernels import numba_roi_pool
+
+    return numba_roi_pool
+
+
+KERNELS = {
+    "torch": lambda: SimpleNamespace(pool=torch_roi_pool.table_pool, scatter=torch_roi_pool.table_scatter),
+    "numba": numba_kernels,
+    "cuda": cuda_kernels,
+    "triton": triton_kernels,
+}
+
+
+@pytest.fixture(scope="module")
+def case() -> tuple[Tensor, Tensor]:
+    """Features with NaN and ties, and regions of which some are swapped and some lie outside the map."""
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(SIZE, generator=draw)
+    features[0, 0, 2:6], features[1, 2, 3:9], features[1, 3] = torch.nan, 1.0, -torch.inf
+    corners = torch.rand(12, 4, generator=draw) * 160 - 20
+    return features, torch.cat([torch.randint(0, 2, (12, 1), generator=draw).float(), corners], dim=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", KERNELS)
+def test_equals_the_loops_bit_for_bit(name: str, dtype: torch.dtype, case: tuple[Tensor, Tensor]) -> None:
+    kernel, (features, rois) = KERNELS[name](), case
+    features = features.to(dtype)
+    expected = loops_pool(features, rois, 4, 3, 1 / 8)
+    bins = roi_bins(rois, (13, 17), 4, 3, 1 / 8)
+    for layout in (torch.contiguous_format, torch.channels_last):
+        for bits, width in ((32, torch.int32), (16, torch.int16)):
+            values, argmax = kernel.pool(features.contiguous(memory_format=layout), *bins, bits)
+            assert torch.equal(values, expected[0]) and torch.equal(argmax, expected[1].to(width))
+            assert argmax.dtype == width and values.is_contiguous() and argmax.is_contiguous()
+    values, argmax = kernel.pool(features, *bins, 0)
+    assert torch.equal(values, expected[0]) and argmax.numel() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradient_equals_the_loops(name: str, dtype: torch.dtype, case: tuple[Tensor, Tensor]) -> None:
+    kernel, (features, rois) = KERNELS[name](), case
+    values, argmax = loops_pool(features.to(dtype), rois, 4, 3, 1 / 8)
+    grad = torch.randn(values.shape, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    expected = loops_scatter(grad, argmax, rois[:, 0].long(), SIZE)
+    for narrow in (argmax, argmax.short()):
+        assert torch.equal(kernel.scatter(grad, narrow, rois[:, 0].long(), SIZE), expected)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_regions_and_no_channels(name: str) -> None:
+    kernel = KERNELS[name]()
+    for size, regions in (([2, 3, 4, 4], 0), ([1, 0, 4, 4], 2)):
+        bins = roi_bins(torch.zeros(regions, 5), (4, 4), 2, 3, 1.0)
+        values, argmax = kernel.pool(torch.ones(size), *bins, 32)
+        assert values.shape == argmax.shape == (regions, size[1], 2, 3)
+        assert not kernel.scatter(values, argmax, bins[0], size).any()
+
+
+@pytest.mark.parametrize("macros", [("Feature=float", "Argmax=short"), ("Feature=double", "Argmax=int")])
+def test_nvrtc_compiles_the_cuda_source(macros: tuple[str, ...]) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = without_gpu.ptx(cupy_roi_pool.SOURCE, macros, "compute_90")
+    assert ".target sm_90" in text and ".entry roi_pool(" in text and ".entry roi_pool_backward(" in text
+
+
+def test_nvrtc_says_what_is_wrong() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    with pytest.raises(ValueError, match='"nothing" is undefined'):
+        without_gpu.ptx('extern "C" __global__ void f() { nothing; }', ())
+
+
+@pytest.mark.parametrize("kernel", ["_pool", "_scatter"])
+def test_triton_compiles_for_a_gpu_that_is_not_there(kernel: str) -> None:
+    triton = pytest.importorskip("triton")
+    from triton.backends.compiler import GPUTarget
+
+    from frcnn_lite.ops.kernels import triton_roi_pool
+
+    function = getattr(triton_roi_pool, kernel)
+    pointers = {"features": "*bf16", "values": "*bf16", "grad": "*bf16", "out": "*fp32", "argmax": "*i16"}
+    pointers |= dict.fromkeys(("images", "rows", "columns"), "*i64") | {"lowest": "fp32"}
+    constants = {"BLOCK": 128, "WIDE": triton.language.float32, "KEEP": True}
+    names = function.arg_names
+    signature = {name: "constexpr" if name in constants else pointers.get(name, "i32") for name in names}
+    source = triton.compiler.ASTSource(function, signature, {n: v for n, v in constants.items() if n in names})
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    assert ".target sm_90" in compiled.asm["ptx"] and len(compiled.asm["cubin"]) > 0
+
+
+def test_launch_arithmetic() -> None:
+    assert [cupy_roi_pool.block_count(n) for n in (1, 1023, 1024, 1025)] == [1, 1, 1, 2]
+
+
+# ---- the operator ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [32, 16, 0])
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_operator_is_declared_as_it_behaves(bits: int, requires_grad: bool) -> None:
+    if requires_grad and not bits:
+        return  # refused in backward, see test_what_kept_no_argmax_has_no_gradient
+    features = torch.randn(2, 3, 9, 8, generator=torch.Generator().manual_seed(0))
+    rois = torch.tensor([[0.0, 0, 0, 40, 50], [1, 8, 20, 50, 60]])
+    for x in (features, features.contiguous(memory_format=torch.channels_last)):
+        arguments = x.clone().requires_grad_(requires_grad), rois, 3, 2, 0.125, bits
+        torch.library.opcheck(torch.ops.frcnn_lite.roi_pool.default, arguments)
+
+
+def test_backward_operator_is_declared_as_it_behaves() -> None:
+    grad, argmax = torch.randn(2, 3, 3, 2), torch.randint(-1, 72, (2, 3, 3, 2), dtype=torch.int16)
+    for channels_last in (False, True):
+        arguments = grad.clone().requires_grad_(), argmax, torch.tensor([1, 0]), [2, 3, 9, 8], channels_last
+        torch.library.opcheck(torch.ops.frcnn_lite.roi_pool_backward.default, arguments)
+
+
+def test_compiles_without_a_graph_break(case: tuple[Tensor, Tensor]) -> None:
+    def step(features: Tensor, rois: Tensor) -> Tensor:
+        return roi_pool(features * 2, rois, (4, 3), 1 / 8).clamp(-1, 1).sum()
+
+    features, rois = case[0].nan_to_num(neginf=0.0), case[1]
+    eager, compiled = (features.clone().requires_grad_() for _ in range(2))
+    step(eager, rois).backward()
+    torch.compile(step, backend="aot_eager", fullgraph=True)(compiled, rois).backward()
+    assert eager.grad is not None and compiled.grad is not None and torch.equal(eager.grad, compiled.grad)
+
+
+def test_autocast_leaves_the_coordinates_alone() -> None:
+    """In bfloat16 a corner at 515 pixels would move to 516."""
+    features, rois = torch.randn(1, 4, 64, 64).bfloat16(), torch.tensor([[0.0, 3.0, 515.0, 200.0, 700.0]])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(roi_pool(features, rois, 7, 1 / 16), roi_pool(features.float(), rois, 7, 1 / 16).bfloat16())
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    pytest.importorskip("numba")
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(3, 130, 13, 17, generator=draw)
+    corners = torch.rand(90, 4, generator=draw) * 17
+    rois = torch.cat([torch.randint(0, 3, (90, 1), generator=draw).float(), corners], dim=1)
+    grad = torch.randn(90, 130, 3, 3, generator=draw)
+
+    def step() -> tuple[Tensor, Tensor]:
+        x = features.clone().requires_grad_()
+        pooled = roi_pool(x, rois, 3)
+        return pooled.detach(), torch.autograd.grad(pooled, x, grad)[0]
+
+    before = torch.get_num_threads()
+    found = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        found.append(step())
+    torch.set_num_threads(2)
+    callers = [threading.Thread(target=lambda: found.append(step())) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    torch.set_num_threads(before)
+    assert len(found) == 7
+    assert all(torch.equal(pooled, found[0][0]) and torch.equal(grad, found[0][1]) for pooled, grad in found)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    pytest.importorskip("numba")
+    from frcnn_lite.ops.kernels.numba_roi_pool import _executor
+
+    parent = _executor()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if _executor() is not parent and _executor().submit(lambda: 7).result(10) == 7 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
