@@ -99,21 +99,27 @@ def parallel_apply(
                 for enter in modes[i]:
                     stack.enter_context(enter())
                 result = replicas[i](*args[i], **kwargs[i])
+            with lock:
+                results[i] = result
         except Exception as error:
             error.add_note(f"in replica {i} on {devices[i]}")
-            result = error
-        with lock:
-            results[i] = result
+            with lock:
+                results[i] = error
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(len(replicas))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for i in range(len(replicas)):
-        if isinstance(results[i], Exception):
-            raise results[i]
-    return [results[i] for i in range(len(replicas))]
+    found = [results[i] for i in range(len(replicas))]
+    results.clear()  # an error kept here would keep, through its frames, all that its replica had computed
+    for result in found:
+        if isinstance(result, Exception):
+            try:
+                raise result
+            finally:
+                del found, result
+    return found
 
 
 def _modes(device: torch.device) -> list[Callable[[], AbstractContextManager[Any]]]:

@@ -1,5 +1,6 @@
 """Our four calls against torch's, on virtual GPUs; and on plain CPUs, where torch's do not run."""
 
+import gc
 import traceback
 from collections import namedtuple
 
@@ -115,6 +116,26 @@ def test_the_first_exception_is_raised_with_its_frames():
         data_parallel(Breaks(), (torch.arange(4),), ["cpu", "cpu"])
     assert caught.value.__notes__ == ["in replica 0 on cpu"]
     assert [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)][-1] == "forward"
+
+
+def test_an_error_that_was_handled_leaves_no_memory_behind():
+    """After an OutOfMemoryError one wants to go on with a smaller batch, at once."""
+
+    class Fails(nn.Module):
+        def forward(self, x):
+            y = x * 2
+            raise ValueError(f"after {len(y)} rows")
+
+    gc.collect()
+    gc.disable()
+    try:
+        with vgpu.virtual_gpus(2):
+            before = [torch.cuda.memory_allocated(k) for k in (0, 1)]
+            with pytest.raises(ValueError, match="after 500 rows"):
+                data_parallel(Fails(), (torch.zeros(1000, 100),), ["cuda:0", "cuda:1"])
+            assert [torch.cuda.memory_allocated(k) for k in (0, 1)] == before
+    finally:
+        gc.enable()
 
 
 def test_what_cannot_be_gathered_or_split_is_named():
