@@ -3,9 +3,12 @@
 from frcnn_lite.ops.boxes import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
 from frcnn_lite.ops.nms import nms_mask
 from frcnn_lite.ops.random_keys import random_keys
+from frcnn_lite.ops.roi_align import align_weights, roi_align
+from frcnn_lite.ops.roi_bins import roi_bins, round_half_away
 from frcnn_lite.ops.roi_pool import roi_pool, roi_pool_with_argmax
 
 __all__ = [
+    "align_weights",
     "box_area",
     "box_iou",
     "clip_boxes",
@@ -13,6 +16,9 @@ __all__ = [
     "encode_boxes",
     "nms_mask",
     "random_keys",
+    "roi_align",
+    "roi_bins",
     "roi_pool",
     "roi_pool_with_argmax",
+    "round_half_away",
 ]

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from frcnn_lite.ops.kernels import compiled
 from frcnn_lite.ops.kernels.torch_roi_pool import feature_index, table_pool, table_scatter
+from frcnn_lite.ops.roi_arguments import check_images, check_roi_arguments, in_format
 from frcnn_lite.ops.roi_bins import roi_bins
 
 
@@ -46,7 +47,7 @@ def roi_pool(features: Tensor, rois: Tensor, output_size: int | tuple[int, int],
         ValueError: a shape or dtype is not as above; on the CPU also an image index outside the batch, which on a GPU
             is a device-side assertion, as reading it back would wait for the device.
     """
-    ph, pw = _checked(features, rois, output_size)
+    ph, pw = check_roi_arguments(features, rois, output_size)
     # Without a backward pass no argmax is kept; with one, two bytes do where they hold every position of the map.
     needs_argmax = torch.is_grad_enabled() and features.requires_grad
     bits = 0 if not needs_argmax else 16 if features.shape[2] * features.shape[3] < 2**15 else 32
@@ -57,24 +58,8 @@ def roi_pool_with_argmax(
     features: Tensor, rois: Tensor, output_size: int | tuple[int, int], spatial_scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """`roi_pool`, and where in the map each value was found: `row * W + column` (R, C, ph, pw) int32, -1 for none."""
-    ph, pw = _checked(features, rois, output_size)
+    ph, pw = check_roi_arguments(features, rois, output_size)
     return torch.ops.frcnn_lite.roi_pool(features, rois, ph, pw, spatial_scale, 32)
-
-
-def _checked(features: Tensor, rois: Tensor, output_size: int | tuple[int, int]) -> tuple[int, int]:
-    """(ph, pw), if everything is as the operators need it."""
-    ph, pw = (output_size, output_size) if isinstance(output_size, int) else output_size
-    if features.dim() != 4 or not features.is_floating_point():
-        raise ValueError(f"features must be (N, C, H, W) floating, got {_describe(features)}")
-    if rois.dim() != 2 or rois.shape[1] != 5 or rois.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"rois must be (R, 5) float32 or float64, got {_describe(rois)}")
-    if ph < 1 or pw < 1:
-        raise ValueError(f"output_size must be positive, got {output_size}")
-    return ph, pw
-
-
-def _describe(tensor: Tensor) -> str:
-    return f"{tuple(tensor.shape)} {tensor.dtype}"
 
 
 # ---- the operator ----------------------------------------------------------------------------------------------------
@@ -97,7 +82,7 @@ def _(
     features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
     bins = roi_bins(rois, features.shape[2:], ph, pw, spatial_scale)
-    _check_images(bins[0], features.shape[0])
+    check_images(bins[0], features.shape[0])
     kernel = _kernel(features)
     return (kernel.pool if kernel else table_pool)(features, *bins, argmax_bits)
 
@@ -116,12 +101,12 @@ def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_la
     kernel = _kernel(grad)
     if kernel:
         return kernel.scatter(grad, argmax, images, size, channels_last)
-    return _in_format(table_scatter(grad, argmax, images, size), channels_last)
+    return in_format(table_scatter(grad, argmax, images, size), channels_last)
 
 
 @torch.library.register_fake("frcnn_lite::roi_pool_backward")
 def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
-    return _in_format(grad.new_empty(size), channels_last)
+    return in_format(grad.new_empty(size), channels_last)
 
 
 def _kernel(tensor: Tensor) -> ModuleType | None:
@@ -131,23 +116,6 @@ def _kernel(tensor: Tensor) -> ModuleType | None:
     if tensor.device.type == "cuda":
         return compiled("roi_pool", "triton") or compiled("roi_pool", "cupy")
     return None
-
-
-def _check_images(images: Tensor, count: int) -> None:
-    """Kernels read memory at these indices, so a wrong one must never reach them."""
-    inside = ((images >= 0) & (images < count)).all()
-    if images.device.type != "cpu":
-        torch._assert_async(inside)
-    elif not inside:
-        outside = images[(images < 0) | (images >= count)][0].item()
-        raise ValueError(
-            f"rois[:, 0] must be an image of this batch, 0 to {count - 1}, got {outside}; "
-            "on a replica, images are counted from the first of its own chunk"
-        )
-
-
-def _in_format(tensor: Tensor, channels_last: bool) -> Tensor:
-    return tensor.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------

@@ -57,9 +57,10 @@ def copied_helper(name: str, amalgam: Amalgam) -> str:
     body = amalgam.body()
     head = [f"# {name}: copied from {source} of {PACKAGE.name} {__version__}; the licence stands at the end."]
     for kernel in sorted(set(re.findall(r'compiled\("(\w+)"\)', body))):
-        head.append(
-            f"# Faster on the CPU with {PACKAGE.name}/ops/kernels/numba_{kernel}.py beside this file, the same without."
-        )
+        file = PACKAGE / "ops" / "kernels" / f"numba_{kernel}.py"
+        if f"from {PACKAGE.name}" not in file.read_text(encoding="utf-8"):  # else it cannot leave the package
+            place = file.relative_to(PACKAGE.parent).as_posix()
+            head.append(f"# Faster on the CPU with {place} beside this file, the same without.")
     end = "\n".join(f"# {line}".rstrip() for line in licence().strip().splitlines())
     text = "\n".join([*head, quoted(home.docstring), "", body, "", end, ""])
     return renamed(text, file_name(name))
