@@ -2,21 +2,42 @@
 
 from frcnn_lite.data.batch import PADDING_LABEL, Batch, Ignored, Scene, collate
 from frcnn_lite.data.dataset import DetectionDataset
+from frcnn_lite.data.defects import Defect, Handling, describe_defects
 from frcnn_lite.data.digits import Glyphs, Split, draw_glyph, load_glyphs
+from frcnn_lite.data.image_file import read_image
+from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes, mirror
 from frcnn_lite.data.photographs import load_photographs
+from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
+from frcnn_lite.data.source import DataSource, choose_splits
+from frcnn_lite.data.statistics import AnchorFit, fit_anchors, fit_canvas
+from frcnn_lite.data.transforms import TransformedScenes
 
 __all__ = [
     "PADDING_LABEL",
+    "AnchorFit",
+    "AnnotatedPictures",
     "Batch",
+    "DataSource",
+    "Defect",
     "DetectionDataset",
     "DigitScenes",
     "Glyphs",
+    "Handling",
     "Ignored",
+    "Letterbox",
+    "LetterboxedScenes",
     "Scene",
     "Split",
+    "TransformedScenes",
+    "choose_splits",
     "collate",
+    "describe_defects",
     "draw_glyph",
+    "fit_anchors",
+    "fit_canvas",
     "load_glyphs",
     "load_photographs",
+    "mirror",
+    "read_image",
 ]

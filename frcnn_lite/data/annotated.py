@@ -1,0 +1,38 @@
+"""A picture and its objects as an annotation file names them: what the readers of VOC and COCO both give."""
+
+from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
+from zlib import crc32
+
+HELD_OUT = 5  # where data has no splits of its own, every fifth picture is for the test
+
+
+class Object(NamedTuple):
+    """box: xyxy, continuous pixels, as annotated; ignored: counts neither for nor against; crowd: of many objects."""
+
+    box: tuple[float, float, float, float]
+    name: str
+    ignored: bool = False
+    crowd: bool = False
+
+
+class Picture(NamedTuple):
+    """file: the image; source: what to look at when its annotation is wrong; size: (width, height) as annotated."""
+
+    file: Path
+    source: str
+    size: tuple[int, int] | None
+    objects: tuple[Object, ...]
+
+
+def path_inside(folder: Path, name: str) -> Path:
+    """`folder / name`. Raises ValueError for a name that leads elsewhere: annotations come from strangers."""
+    parsed = PureWindowsPath(name)  # knows both kinds of slashes, and drives
+    if parsed.anchor or ".." in parsed.parts:
+        raise ValueError(f"the name {name!r} leads out of {folder.name}/")
+    return folder / name
+
+
+def is_held_out(name: str) -> bool:
+    """Whether a picture of this name is for the test: the same on every machine, whatever other pictures there are."""
+    return crc32(name.encode()) % HELD_OUT == 0

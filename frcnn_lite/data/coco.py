@@ -1,0 +1,88 @@
+"""Annotations in one JSON file, as COCO writes them.
+
+T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014; format: <https://cocodataset.org/#format-data>.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from frcnn_lite.data.annotated import Object, Picture, is_held_out, path_inside
+from frcnn_lite.data.defects import Defect
+
+
+def coco_splits(file: Path) -> dict[str, list[str]]:
+    """The names of the pictures in each split: the file is one, "all"; for lack of more "train" and a fifth, "test"."""
+    names = sorted({str(image["file_name"]) for image in _load(file)["images"]})
+    return {
+        "all": names,
+        "train": [name for name in names if not is_held_out(name)],
+        "test": [name for name in names if is_held_out(name)],
+    }
+
+
+def coco_class_names(file: Path) -> tuple[str, ...]:
+    """The names of the categories, by rising id."""
+    return tuple(str(category["name"]) for category in sorted(_load(file)["categories"], key=lambda c: c["id"]))
+
+
+def read_coco(file: Path, names: list[str]) -> tuple[list[Picture], list[Defect]]:
+    """The pictures called `names`, and what is wrong with the entries of the others. Raises ValueError for the file."""
+    content, wanted = _load(file), set(names)
+    categories = {category["id"]: str(category["name"]) for category in content["categories"]}
+    objects = defaultdict(list)
+    for annotation in content["annotations"]:
+        objects[annotation["image_id"]].append(annotation)
+    folder = _image_folder(file, content["images"])
+    pictures, defects = [], []
+    for image in content["images"]:
+        name = str(image["file_name"])
+        if name not in wanted:
+            continue
+        try:
+            found = tuple(_read_object(annotation, categories) for annotation in objects[image["id"]])
+            width, height = image.get("width"), image.get("height")
+            size = (int(width), int(height)) if width and height else None
+            pictures.append(Picture(path_inside(folder, name), name, size, found))
+        except (ValueError, TypeError) as error:
+            defects.append(Defect(f"{file.name}: {name}", "unreadable", str(error)))
+    return pictures, defects
+
+
+def _read_object(annotation: dict[str, Any], categories: dict[Any, str]) -> Object:
+    """COCO's boxes are x, y, width, height in continuous pixels from 0."""
+    box = annotation.get("bbox")
+    if not isinstance(box, list) or len(box) != 4:
+        raise ValueError(f"the bbox of an annotation must be four numbers, got {box!r}")
+    x, y, width, height = (float(number) for number in box)
+    crowd = bool(annotation.get("iscrowd", 0))
+    category = annotation.get("category_id")
+    name = categories.get(category, f"category {category}")
+    return Object((x, y, x + width, y + height), name, ignored=crowd or bool(annotation.get("ignore", 0)), crowd=crowd)
+
+
+def _image_folder(file: Path, images: list[dict[str, Any]]) -> Path:
+    """Where the images lie: beside the file, or in a folder that common layouts have for them."""
+    subset = file.stem.rpartition("_")[2]  # annotations/instances_val2017.json, val2017/
+    places = [
+        folder / part
+        for folder in (file.parent, file.parent.parent)
+        for part in ("", "images", subset, f"images/{subset}")
+    ]
+    names = [str(image["file_name"]) for image in images[:100]]
+    return max(places, key=lambda place: sum((place / name).is_file() for name in names))
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} cannot be read as COCO annotations: {error}") from error
+    for key, needed in (("images", {"id", "file_name"}), ("annotations", {"image_id"}), ("categories", {"id", "name"})):
+        entries = content.get(key) if isinstance(content, dict) else None
+        if not isinstance(entries, list) or not all(isinstance(e, dict) and needed <= e.keys() for e in entries):
+            raise ValueError(
+                f"{file} holds no COCO annotations: {key!r} must be a list of objects with {sorted(needed)}"
+            )
+    return content

@@ -1,0 +1,118 @@
+"""Annotated pictures as scenes of a data set, after a look at every file and every box."""
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+
+from frcnn_lite.data.annotated import Object, Picture
+from frcnn_lite.data.batch import Ignored, Scene
+from frcnn_lite.data.defects import Defect, Handling
+from frcnn_lite.data.image_file import look_at_image, read_image
+
+TOLERANCE = 1.0  # pixels: whether tools count from 0 or from 1 is not worth a report
+
+
+class AnnotatedPictures:
+    """Scenes of the sizes their pictures have; `defects` tells what was found wrong, `pictures` what is left.
+
+    pictures: from `read_voc` or `read_coco`, with the `defects` found there; class_names: objects of other classes are
+    unknown; handling: what happens to each kind of defect. Every image is decoded once, to find the damaged ones.
+    Raises ValueError when a defect's handling is "raise".
+    """
+
+    def __init__(
+        self,
+        pictures: Sequence[Picture],
+        class_names: Sequence[str],
+        handling: Handling | None = None,
+        defects: Sequence[Defect] = (),
+    ) -> None:
+        self.class_names = tuple(class_names)
+        handling = Handling() if handling is None else handling
+        found, kept = list(defects), []
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # Pillow decodes without holding the interpreter's lock
+            for picture, size in zip(pictures, pool.map(_size_or_defect, pictures), strict=True):
+                sound, wrong = _sound_picture(picture, size, frozenset(self.class_names), handling)
+                found += wrong
+                kept += [sound] if sound is not None else []
+        handling.refuse(found)
+        self.defects: tuple[Defect, ...] = tuple(found)
+        self.pictures: tuple[Picture, ...] = tuple(kept)
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index: int, /) -> Scene:
+        picture = self.pictures[index]
+        image = torch.from_numpy(np.array(read_image(picture.file, picture.size))).permute(2, 0, 1)
+        judged = [thing for thing in picture.objects if not thing.ignored]
+        ignored = [thing for thing in picture.objects if thing.ignored]
+        crowd = torch.tensor([thing.crowd for thing in ignored], dtype=torch.bool)
+        regions = Ignored(_boxes(ignored), self._labels(ignored), crowd)
+        return Scene(image.contiguous(), _boxes(judged), self._labels(judged), index, regions if ignored else None)
+
+    def _labels(self, objects: Sequence[Object]) -> torch.Tensor:
+        return torch.tensor([self.class_names.index(thing.name) for thing in objects], dtype=torch.int64)
+
+
+def _boxes(objects: Sequence[Object]) -> torch.Tensor:
+    return torch.tensor([thing.box for thing in objects], dtype=torch.float32).reshape(-1, 4)
+
+
+def _size_or_defect(picture: Picture) -> tuple[int, int] | Defect:
+    try:
+        return look_at_image(picture.file, picture.size)
+    except ValueError as error:
+        return Defect(picture.file.as_posix(), "unreadable", str(error))
+
+
+def _sound_picture(
+    picture: Picture, size: tuple[int, int] | Defect, class_names: frozenset[str], handling: Handling
+) -> tuple[Picture | None, list[Defect]]:
+    """The picture as it can be used, None when it cannot, and everything that is wrong with it."""
+    if isinstance(size, Defect):
+        return None, [size]
+    if picture.size is not None and picture.size != size:
+        detail = f"annotated as {picture.size[0]} x {picture.size[1]}, the image is {size[0]} x {size[1]}"
+        mismatch = [Defect(picture.source, "other_size", detail)]
+        if handling.other_size == "skip":
+            return None, mismatch
+    else:
+        mismatch = []
+    objects, defects = _sound_objects(picture, size, class_names, handling)
+    if not objects:
+        defects.append(Defect(picture.source, "empty", "no objects"))
+    keep = bool(objects) or handling.empty == "keep"
+    return picture._replace(objects=objects, size=size) if keep else None, mismatch + defects
+
+
+def _sound_objects(
+    picture: Picture, size: tuple[int, int], class_names: frozenset[str], handling: Handling
+) -> tuple[tuple[Object, ...], list[Defect]]:
+    """The objects that can be trained on, their boxes within the picture, and what was wrong with the others."""
+    kept, defects = [], []
+    for thing in picture.objects:
+        box = _clip(thing.box, size)
+        sticks_out = max(abs(a - b) for a, b in zip(box, thing.box, strict=True))
+        drawn = f"{thing.name} {' '.join(f'{number:g}' for number in thing.box)}"
+        if thing.name not in class_names:
+            defects.append(Defect(picture.source, "unknown_class", repr(thing.name)))
+        elif not all(map(math.isfinite, thing.box)) or thing.box[2] <= thing.box[0] or thing.box[3] <= thing.box[1]:
+            defects.append(Defect(picture.source, "no_area", drawn))
+        elif sticks_out > TOLERANCE:
+            defects.append(Defect(picture.source, "outside", f"{drawn} in {size[0]} x {size[1]}"))
+            if handling.outside == "clip" and box[2] > box[0] and box[3] > box[1]:
+                kept.append(thing._replace(box=box))
+        else:
+            kept.append(thing._replace(box=box))
+    return tuple(kept), defects
+
+
+def _clip(box: tuple[float, float, float, float], size: tuple[int, int]) -> tuple[float, float, float, float]:
+    x1, y1, x2, y2 = box
+    width, height = size
+    return min(max(x1, 0.0), width), min(max(y1, 0.0), height), min(max(x2, 0.0), width), min(max(y2, 0.0), height)

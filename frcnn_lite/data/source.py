@@ -1,0 +1,95 @@
+"""The names of data sets on the command line: "voc:DIR", "coco:FILE", each with "@SPLIT" if need be."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from frcnn_lite.data.annotated import Picture
+from frcnn_lite.data.coco import coco_class_names, coco_splits, read_coco
+from frcnn_lite.data.defects import Defect
+from frcnn_lite.data.voc import read_voc, voc_splits
+
+TRAIN_SPLITS, TEST_SPLITS = ("trainval", "train"), ("test", "val")  # the first that is there
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where annotated pictures are. kind: "voc" or "coco"; path: a folder, or a file; split: a name, "" for all."""
+
+    kind: str
+    path: Path
+    split: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> "DataSource":
+        """Raises ValueError for a name that means nothing, FileNotFoundError for a path that is not there."""
+        kind, _, place = name.partition(":")
+        if kind not in ("voc", "coco"):
+            raise ValueError(f"data must be 'digits', 'voc:DIR' or 'coco:FILE', got {name!r}")
+        path, _, split = (place, "", "") if "@" not in place or Path(place).exists() else place.rpartition("@")
+        exists = Path(path).is_dir() if kind == "voc" else Path(path).is_file()
+        if not (path and exists):
+            raise FileNotFoundError(f"data {name!r}: no such {'directory' if kind == 'voc' else 'file'}: {path!r}")
+        source = cls(kind, Path(path), split)
+        if split and split not in source.splits():
+            raise ValueError(f"data {name!r}: no split {split!r}; there are {', '.join(sorted(source.splits()))}")
+        return source
+
+    @classmethod
+    def guess(cls, path: str) -> "DataSource":
+        """The same for a bare path: a folder is VOC's, a file COCO's; and for a name with its kind, which is parsed."""
+        if path.startswith(("voc:", "coco:")):
+            return cls.parse(path)
+        return cls.parse(("coco:" if Path(path.rpartition("@")[0] or path).is_file() else "voc:") + path)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.path}" + (f"@{self.split}" if self.split else "")
+
+    def splits(self) -> dict[str, list[str]]:
+        """The names of the pictures of every split."""
+        return voc_splits(self.path) if self.kind == "voc" else coco_splits(self.path)
+
+    def names(self) -> list[str]:
+        """The names of the pictures of this split, or of all, each once."""
+        splits = self.splits()
+        return splits[self.split] if self.split else list(dict.fromkeys(n for names in splits.values() for n in names))
+
+    def read(self) -> tuple[list[Picture], list[Defect]]:
+        """The annotations as they are, and those that cannot be read."""
+        return (read_voc if self.kind == "voc" else read_coco)(self.path, self.names())
+
+    def class_names(self, pictures: list[Picture]) -> tuple[str, ...]:
+        """COCO's list of categories; in VOC folders, which have none, the names that occur in `pictures`, sorted."""
+        if self.kind == "coco":
+            return coco_class_names(self.path)
+        return tuple(sorted({thing.name for picture in pictures for thing in picture.objects}))
+
+
+def choose_splits(data: str, test_data: str = "") -> tuple[DataSource, DataSource]:
+    """What to train on and what to judge on, each with its split, from two names; without the second, of one source.
+
+    A split that is not named is the first that is there, of `TRAIN_SPLITS` and `TEST_SPLITS`; but no picture that is
+    judged on is trained on, so "trainval" gives way to "train" where "val" is all there is to judge on.
+    Raises ValueError where no choice is possible or the named splits share pictures, FileNotFoundError.
+    """
+    train = DataSource.parse(data)
+    test = DataSource.parse(test_data) if test_data else replace(train, split="")
+    alone = test.path == train.path
+    if not test.split:
+        test = replace(test, split=_first(test, TEST_SPLITS, alone, {train.split}, frozenset()))
+    judged = frozenset(test.names()) if alone else frozenset()
+    if not train.split:
+        train = replace(train, split=_first(train, TRAIN_SPLITS, alone, set(), judged))
+    elif shared := judged & set(train.names()):
+        raise ValueError(
+            f"{train} and {test} share {len(shared)} pictures: a detector is judged on pictures it never saw"
+        )
+    return train, test
+
+
+def _first(source: DataSource, wanted: tuple[str, ...], alone: bool, taken: set[str], judged: frozenset[str]) -> str:
+    splits = source.splits()
+    wanted = wanted if alone else ("all", *wanted)  # a source without lists of its own is split only where it must be
+    for name in wanted:
+        if splits.get(name) and name not in taken and not judged & set(splits[name]):
+            return name
+    raise ValueError(f"{source}: no split of {sorted(splits)} can be {' or '.join(wanted)}; name one: {source}@SPLIT")

@@ -1,0 +1,84 @@
+"""What the boxes of a data set say about a detector for it: the size of its pictures, and its anchors."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+SMALL_BOX = 20.0  # pixels: the smallest twentieth of the boxes should be seen at about this size
+SIDES = (96, 416)  # of the longer side of the canvas: what a detector for two CPU cores can still look at
+MULTIPLE = 32  # of every side, so that no stage of a backbone has to round
+MATCH_IOU, MATCHED = 0.5, 0.95  # anchors are enough when this share of the boxes has one that overlaps by this much
+MOST_SIZES = 6
+WIDE_OPEN = 1.5  # proportions that differ by more than this factor need anchors of several proportions
+
+
+class AnchorFit(NamedTuple):
+    """sizes: square roots of areas, pixels; ratios: height / width; matched: the share of boxes with a good anchor."""
+
+    sizes: tuple[float, ...]
+    ratios: tuple[float, ...]
+    matched: float
+
+
+def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int, int]:
+    """The (height, width) of a canvas for pictures (P, 2) of (height, width) and boxes (n, 4) of pictures `owner` (n,).
+
+    As small as the small boxes allow, as large as `SIDES` allows, wide and high enough for nine pictures in ten.
+    """
+    size = picture_sizes.double().quantile(0.9, dim=0)
+    scale = 1.0
+    if len(boxes):
+        relative = _root_area(boxes) / picture_sizes[owner].double().amax(dim=1)  # parts of the longer side
+        scale = SMALL_BOX / (relative.quantile(0.05).item() * size.max().item())
+    side = min(max(scale * size.max().item(), SIDES[0]), SIDES[1])
+    height, width = (max(MULTIPLE, round(s / MULTIPLE) * MULTIPLE) for s in (size * side / size.max()).tolist())
+    return height, width
+
+
+def fit_anchors(boxes: Tensor) -> AnchorFit:
+    """Anchors for boxes (n, 4) of the canvas: as few as match them, sizes by k-means of their logarithms.
+
+    k-means of box sizes instead of sizes by hand is the idea of J. Redmon and A. Farhadi, "YOLO9000", CVPR 2017; on
+    logarithms a distance is a ratio, and so close to an IoU. Raises ValueError without boxes.
+    """
+    if len(boxes) == 0:
+        raise ValueError("boxes must hold at least one box, got none: anchors are fitted to what is to be found")
+    size = _root_area(boxes)
+    ratio = ((boxes[:, 3] - boxes[:, 1]) / (boxes[:, 2] - boxes[:, 0])).double()
+    low, middle, high = ratio.quantile(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)).tolist()
+    ratios = (middle,) if high / low < WIDE_OPEN**2 else (low, middle, high)
+    fit = AnchorFit((), ratios, 0.0)
+    for k in range(2, MOST_SIZES + 1):
+        sizes = k_means(size.log(), k).exp().tolist()
+        fit = AnchorFit(tuple(round(s, 1) for s in sizes), tuple(round(r, 2) for r in ratios), 0.0)
+        fit = fit._replace(matched=_matched(size, ratio, fit))
+        if fit.matched >= MATCHED:
+            break
+    return fit
+
+
+def k_means(values: Tensor, k: int, rounds: int = 50) -> Tensor:
+    """At most k centres of numbers (n,), rising: Lloyd's algorithm, begun at quantiles and so the same every time."""
+    centres = values.quantile((torch.arange(k, dtype=values.dtype) + 0.5) / k).unique()
+    for _ in range(rounds):
+        nearest = (values[:, None] - centres).abs().argmin(dim=1)
+        sums = torch.zeros_like(centres).index_add_(0, nearest, values)
+        counts = torch.zeros_like(centres).index_add_(0, nearest, torch.ones_like(values))
+        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
+    return centres
+
+
+def _matched(size: Tensor, ratio: Tensor, anchors: AnchorFit) -> float:
+    """The share of boxes that some anchor overlaps by `MATCH_IOU`, centre upon centre."""
+    height, width = size * ratio.sqrt(), size / ratio.sqrt()
+    a, r = (torch.tensor(t, dtype=torch.float64) for t in (anchors.sizes, anchors.ratios))
+    anchor_height = (a[:, None] * r.sqrt()).flatten()
+    anchor_width = (a[:, None] / r.sqrt()).flatten()
+    shared = torch.minimum(height[:, None], anchor_height) * torch.minimum(width[:, None], anchor_width)
+    union = (size**2)[:, None] + anchor_height * anchor_width - shared
+    return ((shared / union).amax(dim=1) >= MATCH_IOU).double().mean().item()
+
+
+def _root_area(boxes: Tensor) -> Tensor:
+    return ((boxes[:, 2] - boxes[:, 0]).double() * (boxes[:, 3] - boxes[:, 1]).double()).sqrt()

@@ -1,0 +1,60 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frcnn_lite.data import Batch, DigitScenes, Letterbox, LetterboxedScenes, collate, mirror
+
+sides = st.integers(1, 700)
+
+
+@given(sides, sides, st.integers(8, 300), st.integers(8, 300))
+def test_boxes_come_back_from_the_canvas(height, width, canvas_height, canvas_width):
+    letterbox = Letterbox(canvas_height, canvas_width)
+    boxes = torch.tensor([[0, 0, width, height], [width / 4, height / 3, width / 2, height]], dtype=torch.float32)
+    placed = letterbox.to_canvas(boxes, height, width)
+    fitted = letterbox.fit(height, width)
+    assert placed[0].tolist() == pytest.approx([0, 0, fitted[1], fitted[0]], rel=1e-5)
+    assert fitted[0] <= canvas_height and fitted[1] <= canvas_width
+    assert max(canvas_height - fitted[0], 0) * max(canvas_width - fitted[1], 0) == 0 or 1 in fitted
+    torch.testing.assert_close(letterbox.to_picture(placed, height, width), boxes, rtol=1e-5, atol=1e-4)
+
+
+def test_a_box_beyond_the_picture_ends_at_its_edge():
+    boxes = Letterbox(64, 64).to_picture(torch.tensor([[-3.0, -1, 64, 64]]), height=50, width=100)
+    assert boxes.tolist() == [[0, 0, 100, 50]]
+
+
+def test_a_marked_pixel_lands_where_its_box_does():
+    image = torch.zeros(3, 40, 80, dtype=torch.uint8)
+    image[:, 20:30, 40:60] = 255
+    letterbox = Letterbox(96, 120)
+    canvas = letterbox.place(image)
+    (x1, y1, x2, y2) = letterbox.to_canvas(torch.tensor([[40.0, 20, 60, 30]]), 40, 80)[0].int().tolist()
+    assert (canvas[:, y1 + 1 : y2 - 1, x1 + 1 : x2 - 1] == 255).all()
+    assert canvas[:, :60].float().mean() == pytest.approx(255 * 200 / 3200, rel=0.02)
+    assert (canvas[:, 60:] == 115).all()
+
+
+def test_a_picture_of_the_size_of_the_canvas_is_left_as_it_is():
+    scenes = DigitScenes("test", 2)
+    assert torch.equal(LetterboxedScenes(scenes, Letterbox(128, 128))[1].image, scenes[1].image)
+
+
+def test_mirrored_pictures_and_boxes_belong_together():
+    batch = collate([DigitScenes("train", 4)[k] for k in range(4)])
+    chosen = torch.tensor([True, False, True, False])
+    out = mirror(batch, chosen)
+    assert torch.equal(out.images[1], batch.images[1]) and torch.equal(out.boxes[3], batch.boxes[3])
+    for row in (0, 2):
+        assert torch.equal(out.images[row], batch.images[row].flip(2))
+        for box, mirrored, label in zip(batch.boxes[row].int(), out.boxes[row].int(), batch.labels[row], strict=True):
+            x1, y1, x2, y2 = mirrored.tolist()
+            if label >= 0:
+                patch = batch.images[row][:, box[1] : box[3], box[0] : box[2]]
+                assert torch.equal(out.images[row][:, y1:y2, x1:x2], patch.flip(2))
+            else:
+                assert mirrored.tolist() == [0, 0, 0, 0]
+    again = mirror(out, chosen)
+    assert isinstance(again, Batch) and torch.equal(again.images, batch.images)
+    assert torch.equal(again.boxes, batch.boxes)
