@@ -12,6 +12,7 @@ from frcnn_lite.parallel.collectives import (
     sum_over_ranks,
 )
 from frcnn_lite.parallel.four_calls import data_parallel, gather, parallel_apply, replicate, scatter
+from frcnn_lite.parallel.hang_report import CollectiveHang, diagnose
 from frcnn_lite.parallel.launch import RankFailed, run_ranks
 from frcnn_lite.parallel.memory_trace import MemorySample, MemoryTrace, trace_memory
 from frcnn_lite.parallel.pinning import LeftBehind, check_devices, from_numpy, same_device
@@ -27,9 +28,11 @@ from frcnn_lite.parallel.process_group import (
 from frcnn_lite.parallel.reduce_loss import reduce_loss
 from frcnn_lite.parallel.row_trace import ReplicaCall, RowTrace, trace_rows
 from frcnn_lite.parallel.samples import count_samples, gather_samples, scatter_samples
+from frcnn_lite.parallel.watchdog import Watchdog
 
 __all__ = [
     "BalancedDataParallel",
+    "CollectiveHang",
     "HeldTensor",
     "LeftBehind",
     "MemorySample",
@@ -38,6 +41,7 @@ __all__ = [
     "RankFailed",
     "ReplicaCall",
     "RowTrace",
+    "Watchdog",
     "all_gather_variable",
     "any_rank",
     "balanced_chunks",
@@ -46,6 +50,7 @@ __all__ = [
     "chunk_sizes",
     "count_samples",
     "data_parallel",
+    "diagnose",
     "from_main_rank",
     "from_numpy",
     "gather",
