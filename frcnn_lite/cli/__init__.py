@@ -26,6 +26,7 @@ COMMANDS = {
 TOOLS = {
     "doctor": "check this machine: Python, torch, devices, ports, and say how to fix what is wrong",
     "explain": "from an error text, or a traceback, to its cause and its fix",
+    "lint": "find in your code what goes wrong on several GPUs",
     "copy": "write one helper and what it needs into a file of your own",
 }
 

@@ -50,7 +50,7 @@ class RowTrace:
         Raises KeyError when a call had no argument of that name.
         """
         reference = _flat_rows(original.detach())
-        unseen = torch.ones(len(reference), dtype=torch.bool)
+        unseen = torch.ones(len(reference), dtype=torch.bool)  # noqa: FL002 rows are compared on the CPU
         found = []
         for call in self.calls:
             if name not in call.tensors:

@@ -52,7 +52,7 @@ def change_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **k
     if isinstance(dtype, str) and dtype.startswith("torch.cuda."):
         kind = _TYPES.get(dtype.removeprefix("torch.cuda."))
     if kind is not None:
-        home = self.device if self.is_cuda else torch.device("cuda")
+        home = self.device if self.is_cuda else torch.device("cuda")  # noqa: FL001 the current one is meant
         return self.to(home, kind.dtype, non_blocking=non_blocking)
     if isinstance(dtype, (str, type(torch.FloatTensor))) and self.is_cuda:
         return _type(self.cpu(), dtype)  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ def joined_batches(rank: int, dog: Watchdog) -> list[float]:
         for dog.step in range(1, 1 + [5, 3][rank]):
             net.zero_grad()
             net(torch.ones(2, 4)).sum().backward()
-            gradients.append(net.module.weight.grad[0, 0].item())
+            gradients.append(net.module.weight.grad[0, 0].item())  # noqa: FL009 on CPUs
     return gradients
 
 

@@ -1,0 +1,104 @@
+"""FL008: a lambda, a bound method or a partial that keeps the module it was made in."""
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from .finding import Found
+from .names import FUNCTIONS, last_name, own_nodes, self_attribute
+from .scopes import Program
+
+HOOKS = {"register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook"}
+
+
+def check(program: Program) -> Iterator[Found]:
+    """Yield (node, rule, what was found)."""
+    for cls in program.module_classes():
+        methods = {item.name for item in cls.body if isinstance(item, FUNCTIONS) and not _is_property(item)}
+        for method in (item for item in cls.body if isinstance(item, FUNCTIONS)):
+            plain = _plain_attributes(method)
+            local = {node.name: node for node in ast.walk(method) if isinstance(node, FUNCTIONS) and node is not method}
+            for node in own_nodes(method):
+                for kept in _kept_by(node):
+                    if what := _keeps_self(kept, methods, plain, local):
+                        yield kept if isinstance(kept, ast.Lambda) else node, "FL008", what
+
+
+def _kept_by(node: ast.AST) -> list[ast.AST]:
+    """What an assignment to self, a container of self, or a hook holds on to."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        own = node.value is not None and any(_is_own(target) for target in targets)
+        return list(_parts(node.value)) if own and node.value is not None else []
+    if isinstance(node, ast.Call) and last_name(node) in HOOKS:
+        return list(node.args[:1])
+    if isinstance(node, ast.Call) and _fills_self(node):
+        return [part for given in node.args for part in _parts(given) if isinstance(part, ast.Lambda)]
+    return []
+
+
+def _fills_self(call: ast.Call) -> bool:
+    """`self.functions.append(...)`, `self.table.update(...)`, `setattr(self, ...)`."""
+    if last_name(call) == "setattr":
+        return bool(call.args) and last_name(call.args[0]) == "self"
+    return last_name(call) in ("append", "update") and any(self_attribute(part) for part in ast.walk(call.func))
+
+
+def _is_own(target: ast.AST) -> bool:
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return bool(self_attribute(target))
+
+
+def _parts(value: ast.AST) -> Iterator[ast.AST]:
+    """An expression, or what stands in it where it is a container, a choice, or the call of something else."""
+    match value:
+        case ast.Dict():
+            for part in value.values:
+                yield from _parts(part)
+        case ast.List() | ast.Tuple() | ast.Set():
+            for part in value.elts:
+                yield from _parts(part)
+        case ast.IfExp():
+            yield from _parts(value.body)
+            yield from _parts(value.orelse)
+        case ast.ListComp():
+            yield from _parts(value.elt)
+        case ast.DictComp():
+            yield from _parts(value.value)
+        case ast.Call() if last_name(value) != "partial":
+            for part in (*value.args, *(given.value for given in value.keywords)):
+                yield from (found for found in _parts(part) if isinstance(found, ast.Lambda))
+        case _:
+            yield value
+
+
+def _keeps_self(kept: ast.AST, methods: set[str], plain: set[str], local: Mapping[str, ast.AST]) -> str:
+    if isinstance(kept, ast.Lambda):
+        return "a lambda with self in it" if _uses_self(kept.body, plain) else ""
+    if isinstance(kept, ast.Name) and kept.id in local:
+        return f"{kept.id}() with self in it" if _uses_self(local[kept.id], plain) else ""
+    if isinstance(kept, ast.Call):  # a partial
+        return "a partial of a method" if kept.args and self_attribute(kept.args[0]) in methods else ""
+    return f"the bound method self.{kept.attr}" if self_attribute(kept) in methods else ""  # type: ignore[attr-defined]
+
+
+def _uses_self(body: ast.AST, plain: set[str]) -> bool:
+    """Whether a body reads more of self than numbers, which are the same in every replica."""
+    used = {self_attribute(node) for node in ast.walk(body) if self_attribute(node)}
+    called = {self_attribute(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
+    bare = sum(isinstance(node, ast.Name) and node.id == "self" for node in ast.walk(body))
+    read = sum(bool(self_attribute(node)) for node in ast.walk(body))
+    return bool(used - plain) or bool(used & called) or bare > read
+
+
+def _plain_attributes(method: ast.AST) -> set[str]:
+    """Attributes that hold a number or a word: assigned from a constant, an argument, or arithmetic on them."""
+    found = {"training"}
+    for node in ast.walk(method):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Name | ast.BinOp):
+            found |= {self_attribute(target) for target in node.targets} - {""}
+    return found
+
+
+def _is_property(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(decorator) for decorator in method.decorator_list)

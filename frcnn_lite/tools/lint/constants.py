@@ -1,0 +1,102 @@
+"""Tensors that are made once: by a file while it is imported, by a class in its body or in `__init__`.
+
+`.to()` and replicas take along what is registered, parameters and buffers, and nothing else.
+"""
+
+import ast
+
+from .calls import Environment
+from .flow import Flow
+from .names import FUNCTIONS, last_name, self_attribute
+from .scopes import BUILD, DATA, DRIVER, STEP, Program, Scope
+from .values import ON_DEVICE, UNKNOWN, Value
+
+REGISTERS = {"register_buffer", "register_parameter", "add_module", "Buffer", "Parameter"}
+
+
+def reader(scope: Scope, program: Program, environment: Environment | None = None) -> Flow:
+    """A reading of a scope that knows nothing of its surroundings yet."""
+    return Flow(scope, program.names, environment or {}, {}, {})
+
+
+def constant(node: ast.AST) -> Value:
+    """A tensor on the CPU whose origin is a statement, not a call in the function at hand."""
+    return Value(made=frozenset([node]))
+
+
+def of_file(program: Program, top: Flow) -> dict[str, ast.AST]:
+    """The tensors that a file makes while it is imported, by name."""
+    found: dict[str, ast.AST] = {}
+    for node in program.tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            value = top.value(node.value)
+            if value.made or (value.device and isinstance(node.value, ast.Call)):
+                found[node.targets[0].id] = node
+    return found
+
+
+def seen_by(scope: Scope, program: Program, constants: dict[str, ast.AST]) -> Environment:
+    """The file's tensors as a function sees them. A script's own functions may use its tensors: it has one device."""
+    if scope.kind in (DRIVER, DATA):
+        return {}
+    everything = scope.kind == STEP or not is_script(program)
+    return {name: constant(node) for name, node in constants.items() if everything or name.isupper()}
+
+
+def exported(program: Program, constants: dict[str, ast.AST]) -> set[ast.AST]:
+    """Tensors of a file that does nothing but define: who imports them gets them on the CPU."""
+    if is_script(program):
+        return set()
+    read = {node.id for node in ast.walk(program.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return {node for name, node in constants.items() if name.isupper() and name not in read}
+
+
+def is_script(program: Program) -> bool:
+    """Whether a file does something when it is run, beyond defining names."""
+    return any(
+        isinstance(node, ast.For | ast.While | ast.With | ast.If | ast.AugAssign)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for node in program.tree.body
+    )
+
+
+def attributes(scope: Scope, program: Program) -> Environment:
+    """What `self` holds in a module: what is registered is on the device, a tensor made and assigned is not."""
+    if scope.cls is None or not scope.is_module:
+        return {}
+    methods = {item.name: item for item in scope.cls.body if isinstance(item, FUNCTIONS)}
+    known = {**_of_class(scope.cls, program), **_of_init(methods.get("__init__"), program)}
+    if methods.keys() & {"_apply", "cuda", "to"}:  # it moves them by itself
+        return {name: UNKNOWN if value.made else value for name, value in known.items()}
+    return known
+
+
+def _of_class(cls: ast.ClassDef, program: Program) -> Environment:
+    read = reader(Scope(program.tree, DRIVER), program)
+    assigned = [item for item in cls.body if isinstance(item, ast.Assign)]
+    read.read(list(assigned))
+    return {
+        last_name(target): constant(item) for item in assigned for target in item.targets if read.value(item.value).made
+    }
+
+
+def _of_init(init: ast.FunctionDef | ast.AsyncFunctionDef | None, program: Program) -> Environment:
+    known: Environment = {}
+    if init is None:
+        return known
+    read = reader(Scope(init, BUILD), program)
+    read.read(init.body)
+    for node in ast.walk(init):
+        if isinstance(node, ast.Call) and last_name(node) in REGISTERS and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                known[str(node.args[0].value)] = ON_DEVICE
+        elif isinstance(node, ast.Assign) and (name := self_attribute(node.targets[0])):
+            calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)]
+            value = read.value(node.value)
+            if any(last_name(call) in REGISTERS for call in calls) or program.names.called(node.value).startswith(
+                "torch.nn."
+            ):
+                known[name] = ON_DEVICE
+            elif name not in known or value.made:
+                known[name] = constant(node) if value.made else value
+    return known

@@ -1,0 +1,79 @@
+"""What a name means: `th.zeros`, `F.relu` and `zeros` as the functions that their imports say they are."""
+
+import ast
+from collections.abc import Iterator
+
+# `from x import Variable` may stand in a file of which only a part is at hand.
+USUAL = {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "np": "numpy",
+    "numpy": "numpy",
+    "Variable": "torch.autograd.Variable",
+}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Names:
+    """The imports of a file."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.imported = dict(USUAL)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    name = alias.asname or alias.name.split(".")[0]
+                    self.imported[name] = alias.name if alias.asname else name
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    self.imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+
+    def full(self, node: ast.AST) -> str:
+        """The dotted name of an expression (`torch.nn.functional.relu`), or "" where it is none."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.imported.get(node.id, node.id), *reversed(parts)])
+
+    def called(self, node: ast.AST) -> str:
+        """The full name of the function that a call calls, or ""."""
+        return self.full(node.func) if isinstance(node, ast.Call) else ""
+
+
+def last_name(node: ast.AST) -> str:
+    """`b` of `a.b`, `a` of `a`, of the function for a call, else ""."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def method_of(node: ast.AST) -> str:
+    """The method that a call calls, or ""."""
+    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+
+
+def self_attribute(node: ast.AST) -> str:
+    """`a` of `self.a`, else ""."""
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if is_own else ""  # type: ignore[attr-defined]
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """The value of a keyword argument, or None."""
+    return next((given.value for given in call.keywords if given.arg == name), None)
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function or file without those of the functions and classes defined in it."""
+    for child in ast.iter_child_nodes(function):
+        if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
+            for decorator in child.decorator_list:
+                yield from (decorator, *ast.walk(decorator))
+            continue
+        yield child
+        yield from own_nodes(child)

@@ -1,0 +1,54 @@
+"""Which arguments of a function are tensors, as far as names, defaults, annotations and use tell."""
+
+import ast
+
+from .calls import Environment
+from .habits import NUMBER, TENSOR, matches
+from .names import own_nodes
+from .scopes import BUILD, DATA, DRIVER, HELPER, STEP, Program, Scope
+from .values import ARRAY_ONLY, ON_DEVICE, PLAIN, TENSOR_ONLY, UNKNOWN
+
+PLAIN_TYPES = ("int", "float", "str", "bool", "int | None", "float | None", "str | None", "bool | None")
+
+
+def parameters(scope: Scope, program: Program) -> Environment:
+    """What the arguments of a function hold. Those of a step are tensors of its device unless something says no."""
+    if isinstance(scope.node, ast.Module):
+        return {}
+    defaults = _defaults(scope.node.args)
+    shown = _used_as_tensors(scope, program) if scope.kind in (HELPER, BUILD) else set()
+    known: Environment = {}
+    for given in scope.parameters:
+        default = defaults.get(given.arg)
+        typed = ast.unparse(given.annotation) if given.annotation else ""
+        is_number = isinstance(default, ast.Constant) and default.value is not None
+        if is_number or typed in PLAIN_TYPES or matches(NUMBER, given.arg):
+            known[given.arg] = PLAIN
+        elif scope.kind in (DRIVER, DATA):
+            known[given.arg] = UNKNOWN
+        else:
+            untyped = typed in ("", "Any") and (scope.kind == STEP or given.arg in shown)
+            known[given.arg] = ON_DEVICE if untyped or "Tensor" in typed else UNKNOWN
+    for rest in filter(None, (scope.node.args.vararg, scope.node.args.kwarg)):
+        known[rest.arg] = ON_DEVICE if scope.kind == STEP else UNKNOWN
+    return known
+
+
+def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    positional = [given.arg for given in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return found | {given.arg: default for given, default in by_name if default is not None}
+
+
+def _used_as_tensors(scope: Scope, program: Program) -> set[str]:
+    """Arguments on which something is called that only a tensor has, or that are named as tensors are."""
+    tensors = {given.arg for given in scope.parameters if matches(TENSOR, given.arg)}
+    others = set()
+    for node in own_nodes(scope.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            tensors |= {node.value.id} if node.attr in TENSOR_ONLY else set()
+            others |= {node.value.id} if node.attr in ARRAY_ONLY else set()
+        elif isinstance(node, ast.Call) and program.names.called(node).startswith("torch.nn.functional."):
+            tensors |= {given.id for given in node.args if isinstance(given, ast.Name)}
+    return tensors - others

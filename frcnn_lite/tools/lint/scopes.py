@@ -1,0 +1,141 @@
+"""Which part of a program a function is: a step of a model, a driver that trains it, data loading, or a helper.
+
+What is a fault in one is right in another. Code that a replica runs has to work on any device, and so has a helper that
+it calls. A script, or the function that runs the training loop, has one device of its own.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from .habits import (
+    DATA_CLASS,
+    DATA_FUNCTION,
+    DATA_PLACES,
+    DRIVER_CLASS,
+    DRIVER_FUNCTION,
+    NOT_A_MODULE,
+    STEP_METHOD,
+    matches,
+)
+from .names import FUNCTIONS, AnyFunction, Names, last_name, method_of, own_nodes, self_attribute
+
+STEP, BUILD, HELPER, DRIVER, DATA = "step", "build", "helper", "driver", "data"
+
+
+@dataclass
+class Scope:
+    """A function with what is known of its place, or the statements of a file."""
+
+    node: AnyFunction | ast.Module
+    kind: str
+    cls: ast.ClassDef | None = None
+    is_module: bool = False  # a method of an nn.Module or of an autograd Function
+    reached: bool = False  # by forward: what it keeps on self is kept by a replica
+    parameters: list[ast.arg] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.node, "name", "")
+
+
+class Program:
+    """The scopes of a file, and what is true of all of it."""
+
+    def __init__(self, tree: ast.Module, path: str = "") -> None:
+        self.tree, self.names = tree, Names(tree)
+        self.of_data = not DATA_PLACES.isdisjoint((*Path(path).parts[-3:-1], Path(path).stem))
+        self.scopes = list(self._scopes())
+
+    @cached_property
+    def functions_called(self) -> set[str]:
+        """Last names of everything called, methods among them."""
+        return {last_name(node) for node in ast.walk(self.tree) if isinstance(node, ast.Call)}
+
+    def any_call(self, *endings: str) -> bool:
+        """Whether a function with one of these last names is called anywhere."""
+        return not self.functions_called.isdisjoint(endings)
+
+    @cached_property
+    def started_in_threads(self) -> set[str]:
+        """Names of functions that are handed to threads: `Thread(target=f)`, `pool.submit(f)`, `pool.map(f)`."""
+        found = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and last_name(node) == "Thread":
+                found |= {last_name(given.value) for given in node.keywords if given.arg == "target"}
+            elif method_of(node) in ("submit", "map") and isinstance(node, ast.Call) and node.args:
+                threads = matches("thread", ast.unparse(self.tree))
+                found |= {last_name(node.args[0])} if threads else set()
+        return found
+
+    def module_classes(self) -> Iterator[ast.ClassDef]:
+        """Every class that derives from nn.Module, as far as this file tells."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ClassDef) and self._is_module(node):
+                yield node
+
+    def _is_module(self, cls: ast.ClassDef) -> bool:
+        bases = [self.names.full(base) for base in cls.bases]
+        if any(matches(NOT_A_MODULE, base.rsplit(".", 1)[-1]) for base in (cls.name, *bases)):
+            return any(base.startswith("torch.nn.") for base in bases)
+        known = any(base.startswith("torch.nn.") or base.endswith(("Module", "Function")) for base in bases)
+        return known or any(isinstance(item, FUNCTIONS) and item.name == "forward" for item in cls.body)
+
+    def _scopes(self) -> Iterator[Scope]:
+        yield Scope(self.tree, DRIVER)
+        yield from self._inside(self.tree, None, False)
+
+    def _inside(self, parent: ast.AST, cls: ast.ClassDef | None, nested: bool) -> Iterator[Scope]:
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, ast.ClassDef):
+                yield from self._inside(node, node, False)
+            elif isinstance(node, FUNCTIONS):
+                yield self._scope(node, cls)
+                yield from self._inside(node, cls, True)
+            else:
+                yield from self._inside(node, cls, nested)
+
+    def _scope(self, function: AnyFunction, cls: ast.ClassDef | None) -> Scope:
+        parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        parameters = [given for given in parameters if given.arg not in ("self", "cls", "ctx")]
+        if cls is not None and self._is_module(cls):
+            reached = function.name in reached_from_forward(cls)
+            step = reached or matches(STEP_METHOD, function.name) or is_function(cls)
+            return Scope(function, STEP if step else BUILD, cls, True, reached, parameters)
+        return Scope(function, self._kind(function, cls), cls, False, False, parameters)
+
+    def _kind(self, function: AnyFunction, cls: ast.ClassDef | None) -> str:
+        around = " ".join([cls.name, *(last_name(base) for base in cls.bases)]) if cls else ""
+        if self.of_data or matches(DATA_FUNCTION, function.name) or matches(DATA_CLASS, around):
+            return DATA
+        if cls is not None and function.name == "__call__" and not matches("loss|criterion|matcher|coder", around):
+            return DATA  # a transform
+        named = matches(DRIVER_CLASS, around) or matches(DRIVER_FUNCTION, function.name)
+        return DRIVER if named or any(_drives(node) for node in own_nodes(function)) else HELPER
+
+
+def _drives(node: ast.AST) -> bool:
+    """Whether a line trains, evaluates or loads: what a script does, and a helper does not."""
+    loop = isinstance(node, ast.For) and "loader" in ast.unparse(node.iter)
+    by_method = method_of(node) in ("backward", "zero_grad", "eval", "parse_args")
+    return loop or by_method or last_name(node) in ("DataLoader", "optimizer")
+
+
+def is_function(cls: ast.ClassDef) -> bool:
+    """Whether a class is an autograd Function."""
+    return any(last_name(base) == "Function" for base in cls.bases)
+
+
+def reached_from_forward(cls: ast.ClassDef) -> set[str]:
+    """The methods of a class that its forward calls through self, forward included."""
+    methods = {item.name: item for item in cls.body if isinstance(item, FUNCTIONS)}
+    reached, waiting = set(), [name for name in methods if name == "forward" or name.startswith("forward_")]
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name == "__init__":
+            continue
+        reached.add(name)
+        waiting += [called for node in ast.walk(methods[name]) if (called := self_attribute(node)) in methods]
+    return reached

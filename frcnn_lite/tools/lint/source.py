@@ -1,0 +1,88 @@
+"""Read what is to be linted: Python files, notebooks, folders of both; and the comments that silence a rule."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SILENCED = re.compile(r"#\s*noqa(?P<codes>\s*:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?", re.IGNORECASE)
+WHOLE_FILE = re.compile(r"^#\s*frcnn_lite:\s*noqa:(?P<codes>.*)$", re.MULTILINE)
+MAGIC = re.compile(r"^\s*[%!?]|^\s*\w+\s*=\s*[%!]|\?\s*$")
+SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The code of a file. In a notebook it is that of all its cells, and `cells` says where each line comes from."""
+
+    path: str
+    text: str
+    cells: tuple[tuple[int, int], ...] = ()  # (cell, line) of each line
+
+    def place(self, line: int) -> tuple[int, int]:
+        """The cell (0 in a plain file) and the line in it."""
+        return self.cells[line - 1] if self.cells else (0, line)
+
+    def silences(self, first: int, last: int, rule: str) -> bool:
+        """Whether a comment means this rule: on the first or last line of the code, or one for the whole file."""
+        if any(rule in comment["codes"] for comment in WHOLE_FILE.finditer(self.text)):
+            return True
+        lines = self.text.splitlines()
+        for number in {first, last}:
+            comment = SILENCED.search(lines[number - 1]) if number <= len(lines) else None
+            if comment and (comment["codes"] is None or rule in re.findall(r"[A-Z]+\d+", comment["codes"].upper())):
+                return True
+        return False
+
+
+def find(given: str) -> Iterator[Path]:
+    """The files of a path.
+
+    Raises:
+        ValueError: it does not exist, or is a file that is neither .py nor .ipynb.
+    """
+    path = Path(given)
+    if path.is_dir():
+        inside = (file for ending in ("*.py", "*.ipynb") for file in path.rglob(ending))
+        yield from sorted(file for file in inside if not _is_skipped(file.relative_to(path)))
+    elif not path.exists():
+        raise ValueError(f"no file or directory at {given}")
+    elif path.suffix not in (".py", ".ipynb"):
+        raise ValueError(f"{given} is neither a .py nor a .ipynb file")
+    else:
+        yield path
+
+
+def _is_skipped(path: Path) -> bool:
+    return any(part in SKIPPED or part.startswith(".") for part in path.parts)
+
+
+def read(path: Path) -> Source:
+    """The code of one file.
+
+    Raises:
+        ValueError: the file is no text, or no notebook.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = path.read_text(encoding="latin-1")  # old files say so in their first line; every byte has a meaning
+    if path.suffix == ".py":
+        return Source(str(path), text)
+    try:
+        cells = list(json.loads(text)["cells"])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no notebook: {error}") from None
+    lines, places = [], []
+    for number, cell in enumerate(cells, 1):
+        if cell.get("cell_type") != "code":
+            continue
+        code = "".join(cell["source"]).splitlines()
+        if code and code[0].startswith("%%"):
+            continue  # another language, or a timer's
+        for line, words in enumerate(code, 1):
+            indent = words[: len(words) - len(words.lstrip())]
+            lines.append(f"{indent}pass" if MAGIC.search(words) and "#" not in words else words)
+            places.append((number, line))
+    return Source(str(path), "\n".join(lines) + "\n", tuple(places))

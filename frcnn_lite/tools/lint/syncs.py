@@ -1,0 +1,117 @@
+"""FL009: `.item()` in a loop, where every pass waits for the GPU."""
+
+import ast
+from collections.abc import Iterator
+
+from .finding import Found
+from .habits import EVALUATING_FUNCTION, SELDOM, matches
+from .names import last_name, method_of, own_nodes
+from .scopes import DATA, STEP, Program, Scope
+
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+TAKE_NUMBERS = ("env", "game", "tokenizer", "cv2", "draw")  # and there is no way around the wait
+
+
+def check(program: Program) -> Iterator[Found]:
+    """Yield (node, rule, what was found)."""
+    for scope in program.scopes:
+        if scope.kind != DATA:
+            yield from _in_scope(scope)
+
+
+def _in_scope(scope: Scope) -> Iterator[Found]:
+    parents = {child: node for node in (scope.node, *own_nodes(scope.node)) for child in ast.iter_child_nodes(node)}
+    losses = {_root(node) for node in own_nodes(scope.node) if method_of(node) == "backward"} - {""}
+    arrays = _arrays(scope)
+    loops = (*LOOPS, *COMPREHENSIONS) if scope.kind == STEP else LOOPS
+    for node in own_nodes(scope.node):
+        if not isinstance(node, ast.Call) or not _waits(node, losses) or _root(node) in arrays:
+            continue
+        around = list(_around(node, parents))
+        loop = next((part for part in around if isinstance(part, loops)), None)
+        if loop is None or (isinstance(loop, ast.For) and _holds(loop.iter, node)):
+            continue  # `for i in range(n.item())` reads it once
+        inside = around[: around.index(loop)]
+        if not (_of_epochs(loop, node) or _seldom(inside, node) or _evaluates(scope, around, loop) or _wanted(inside)):
+            what = f"{_root(node) or 'this'}.item()" if method_of(node) else "float() of a loss"
+            yield node, "FL009", f"{what} in a loop"
+
+
+def _waits(node: ast.Call, losses: set[str]) -> bool:
+    if method_of(node) == "item" and not node.args:
+        return not matches(r"\bnp\.|numpy", ast.unparse(node))
+    given = node.args[0] if node.args else None
+    return last_name(node) == "float" and isinstance(given, ast.Name) and given.id in losses
+
+
+def _arrays(scope: Scope) -> set[str]:
+    """Names that hold NumPy arrays, or that run over one in a loop."""
+    found: set[str] = set()
+    for _ in range(2):
+        for node in own_nodes(scope.node):
+            if not isinstance(node, ast.Assign | ast.For):
+                continue
+            source, targets = (node.value, node.targets) if isinstance(node, ast.Assign) else (node.iter, [node.target])
+            if matches(r"\bnp\.|numpy\(", ast.unparse(source)) or last_name(source) in found:
+                found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return found
+
+
+def _root(node: ast.AST) -> str:
+    """`a` of `a.b().c.item()`."""
+    while not isinstance(node, ast.Name):
+        inner = node.func if isinstance(node, ast.Call) else getattr(node, "value", None)
+        if not isinstance(inner, ast.AST):
+            return ""
+        node = inner
+    return node.id
+
+
+def _around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
+    while node in parents:
+        node = parents[node]
+        yield node
+
+
+def _holds(tree: ast.AST, node: ast.AST) -> bool:
+    return any(part is node for part in ast.walk(tree))
+
+
+def _of_epochs(loop: ast.AST, node: ast.AST) -> bool:
+    """Whether the loop passes once an epoch: it holds the loop over batches, and the call stands outside that."""
+    inner = [part for part in ast.walk(loop) if isinstance(part, LOOPS) and part is not loop]
+    if not isinstance(loop, LOOPS) or any(_holds(each, node) for each in inner):
+        return False
+    within = {part for each in inner for part in ast.walk(each)}
+    trains = any(method_of(part) in ("backward", "step") for part in ast.walk(loop) if part not in within)
+    trains_inside = any(method_of(part) == "backward" for part in within)
+    named = isinstance(loop, ast.For) and matches("epoch", ast.unparse(loop.target))
+    return trains_inside or (not trains and (named or bool(inner)))
+
+
+def _seldom(inside: list[ast.AST], node: ast.AST) -> bool:
+    """Whether an `if` between the loop and the call lets it run every so many steps only, or once."""
+    for part in inside:
+        if isinstance(part, ast.If | ast.IfExp) and not _holds(part.test, node):
+            once = isinstance(part.test, ast.Compare) and isinstance(part.test.ops[0], ast.Eq)
+            if once or matches(SELDOM, ast.unparse(part.test)):
+                return True
+    return False
+
+
+def _evaluates(scope: Scope, around: list[ast.AST], loop: ast.AST) -> bool:
+    """Whether nothing is trained here: the numbers are what the code is for."""
+    if any(method_of(part) in ("backward", "zero_grad") for part in ast.walk(loop)):
+        return False
+    entered = [
+        item.context_expr for part in (*around, *ast.walk(loop)) if isinstance(part, ast.With) for item in part.items
+    ]
+    without_grad = [*entered, *getattr(scope.node, "decorator_list", [])]
+    in_evaluation = any(last_name(part) in ("no_grad", "inference_mode") for part in without_grad)
+    asks_for_it = any(method_of(part) == "eval" for part in own_nodes(scope.node))
+    return in_evaluation or asks_for_it or matches(EVALUATING_FUNCTION, scope.name)
+
+
+def _wanted(inside: list[ast.AST]) -> bool:
+    return any(isinstance(part, ast.Call) and _root(part) in TAKE_NUMBERS for part in inside)

@@ -1,0 +1,95 @@
+"""What an expression may be, as far as devices are concerned, and the torch names that decide it."""
+
+import ast
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FACTORIES = _words("""
+    arange as_tensor asarray bartlett_window blackman_window empty eye frombuffer from_numpy full hamming_window
+    hann_window kaiser_window linspace logspace normal ones polar rand randint randn randperm range scalar_tensor
+    sparse_coo_tensor tensor tril_indices triu_indices zeros Tensor FloatTensor DoubleTensor HalfTensor LongTensor
+    IntTensor ShortTensor ByteTensor CharTensor BoolTensor
+""")
+FROM_ARRAY = _words("from_numpy tensor as_tensor asarray Tensor FloatTensor DoubleTensor LongTensor IntTensor")
+FROM_TENSOR = _words("tensor as_tensor asarray normal Tensor")  # follow the device of a tensor they are given
+JOINING = _words("cat concat stack hstack vstack dstack")
+# Of a tensor, what is no tensor.
+PLAIN_ATTRIBUTES = _words("shape dtype device ndim is_cuda is_leaf requires_grad layout names itemsize nbytes")
+PLAIN_METHODS = _words("""
+    size dim numel nelement item tolist get_device is_contiguous element_size data_ptr stride storage_offset
+    ndimension is_floating_point is_complex backward keys format join startswith endswith lower upper split
+""")
+PLAIN_FUNCTIONS = _words("""
+    len int float str bool print range isinstance hasattr repr type id abs round divmod format open super input
+    callable hash issubclass
+""")
+FOLLOWERS = _words("new new_tensor new_zeros new_ones new_full new_empty")
+KEEPS_DEVICE = _words("expand_as view_as reshape_as copy_ to type register_buffer")  # whatever their argument is
+FILLING = _words("append appendleft extend insert update setdefault add")
+# What shows that an argument is a tensor, or that it is none.
+TENSOR_ONLY = _words("""
+    dim view permute contiguous unsqueeze detach data device is_cuda get_device expand gather scatter scatter_ long
+    float half clamp clamp_ sigmoid softmax log_softmax exp log new new_zeros new_ones new_tensor new_full
+    requires_grad size cuda cpu index_select masked_fill masked_fill_ masked_select topk type_as logsumexp numel norm
+    matmul mm bmm
+""")
+ARRAY_ONLY = _words("astype resize convert tobytes tofile save")
+DTYPES = _words("float double half long int short bool dtype bfloat16 uint8 cfloat")
+
+
+class Value(NamedTuple):
+    """What is known of an expression's value."""
+
+    device: bool = False  # a tensor on the device of the inputs, or one that was sent somewhere
+    made: frozenset[ast.AST] = frozenset()  # the factory calls on the CPU whose tensors are in it
+    scalar: frozenset[ast.AST] = frozenset()  # those that made a 0-d tensor, which may meet any device
+    arrays: frozenset[ast.AST] = frozenset()  # where the tensors became NumPy arrays that are in it
+    host: bool = False  # brought to the CPU on purpose, by .cpu()
+    plain: bool = False  # a number, a shape, a string, None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.device or bool(self.made or self.scalar)
+
+
+PLAIN, UNKNOWN, ON_DEVICE = Value(plain=True), Value(), Value(device=True)
+
+
+def union(values: Iterable[Value]) -> Value:
+    """One value that is any, or a container of all, of some values."""
+    values = list(values)
+    return Value(
+        any(value.device for value in values),
+        frozenset().union(*(value.made for value in values)),
+        frozenset().union(*(value.scalar for value in values)),
+        frozenset().union(*(value.arrays for value in values)),
+        any(value.host for value in values),
+        bool(values) and all(value.plain for value in values),
+    )
+
+
+def made_among_others(values: list[Value]) -> frozenset[ast.AST]:
+    """What was made on the CPU and stands beside another operand that is on the device."""
+    return frozenset().union(
+        *(value.made for value in values if any(other.device for other in values if other is not value))
+    )
+
+
+def merge_branches(before: Value | None, branches: Iterable[Value]) -> Value:
+    """What a name holds after an `if`: a tensor that one branch sends to its device counts as sent."""
+    branches = list(branches)
+    merged = union(branches)
+    if before is not None and any(not before.made & branch.made and branch.device for branch in branches):
+        merged = merged._replace(made=merged.made - before.made)
+    return merged
+
+
+def is_dtype(full_name: str) -> bool:
+    """Whether the name of an argument of `.to()` is that of a dtype, and so of no device."""
+    last = full_name.rsplit(".", 1)[-1]
+    return last in DTYPES or last.rstrip("0123456789") in ("float", "int", "uint", "complex") or last.endswith("dtype")
