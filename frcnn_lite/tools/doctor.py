@@ -1,4 +1,4 @@
-"""Is this machine ready for the notebooks? `python -m frcnn_lite doctor [--json]`.
+"""Is this machine ready for the notebooks? `python -m frcnn_lite doctor [--real] [--json]`.
 
 Standard library only: the doctor has to work where torch does not. Whatever could crash or hang happens in a child
 process with a time limit, and each failure names its fix.
@@ -13,26 +13,18 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
+from frcnn_lite.tools.finding import Finding
 from frcnn_lite.tools.probe import ROOT, Probe, probe
+from frcnn_lite.tools.real_gpus import examine_gpus
 
 PYTHON_RANGE = ((3, 11), (3, 14))  # as in pyproject.toml: from, up to but not including
 TORCH_RANGE = ((2, 11), (2, 16))
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 START_OVER = "`make clean`, then `make lab` (or `python tasks.py clean`, `python tasks.py lab`)"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of one check; `fix` is empty when there is nothing to do."""
-
-    check: str
-    ok: bool
-    message: str
-    fix: str = ""
 
 
 def installed(package: str) -> str:
@@ -207,8 +199,9 @@ def main(argv: list[str] | None = None) -> int:
     """Check this machine; the exit code is 1 when something needs mending."""
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite doctor", description=main.__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
+    parser.add_argument("--real", action="store_true", help="check how the GPUs reach each other instead")
     options = parser.parse_args(argv)
-    findings = examine()
+    findings = list(examine_gpus()) if options.real else examine()
     ok = all(finding.ok for finding in findings)
     print(
         json.dumps({"ok": ok, "checks": [asdict(finding) for finding in findings]})
