@@ -92,6 +92,20 @@ class TestCommandLine:
         done = run("--gpus", "2", "--force", str(outer), str(inner))
         assert done.stdout == "2 cuda:1\n", done.stderr
 
+    def test_processes_that_a_script_spawns_are_virtual_too(self, tmp_path):
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import torch, torch.multiprocessing as mp\n"
+            "def work(rank):\n"
+            "    torch.cuda.set_device(rank)\n"
+            "    print(f'{torch.ones(1).cuda().device} of {torch.cuda.device_count()}\\n', end='')\n"
+            "if __name__ == '__main__':\n"
+            "    mp.spawn(work, nprocs=2)\n"
+        )
+        done = run("--gpus", "3", "--force", str(script))
+        assert sorted(done.stdout.splitlines()) == ["cuda:0 of 3", "cuda:1 of 3"], done.stderr
+        assert "sitecustomize" not in done.stderr
+
     def test_torchrun_gives_each_rank_its_virtual_gpu(self, tmp_path):
         script = tmp_path / "worker.py"
         script.write_text(

@@ -45,11 +45,13 @@ def _enable() -> None:
 def _import_hidden_sitecustomize() -> None:
     """Run the sitecustomize of the environment, which this one hides."""
     sys.path[:] = [p for p in sys.path if Path(p).resolve() != _HERE]
-    del sys.modules["sitecustomize"]
+    own = sys.modules.pop("sitecustomize")
     with contextlib.suppress(ImportError):
         import sitecustomize  # noqa: F401
+    sys.modules.setdefault("sitecustomize", own)  # without another, the import that runs this wants it back
 
 
-if os.environ.get("FRCNN_LITE_VGPUS"):
+# A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.
+if os.environ.get("FRCNN_LITE_VGPUS") and "--multiprocessing-fork" not in sys.orig_argv:
     sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]
 _import_hidden_sitecustomize()
