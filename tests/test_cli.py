@@ -149,7 +149,7 @@ def test_a_sheet_of_scenes(tmp_path, capsys):
         ("gpus must be at least 0, got -1", ("--gpus", "-1")),
         ("gpus must be at most batch_size, got gpus=99", ("--gpus", "99")),
         ("gpus must be from 1 to 64, got 99", ("--gpus", "99", "--batch-size", "128")),
-        ("data must be 'digits', got 'mnist'", ("--data", "mnist")),
+        ("data must be 'digits', 'voc:DIR' or 'coco:FILE', got 'mnist'", ("--data", "mnist")),
         ("no such file or directory: 'nowhere'", ("--data", "voc:nowhere")),
         ("minutes must be a positive number, got -5.0", ("--minutes", "-5")),
         ("epochs must be a positive number, got 0.0", ("--epochs", "0")),

@@ -9,11 +9,15 @@ abbreviations, from reading `--run` as its own `--run-path` (pytorch issue 12060
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    parser.add_argument(
+        "--data", metavar="DATA", help="judge on voc:DIR@SPLIT or coco:FILE instead of the run's own data"
+    )
     parser.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
 
 
@@ -23,7 +27,8 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite.parallel import is_main_rank, process_group
 
     stored = engine.load_run(options.run)
-    pictures = engine.held_out_pictures(stored.config, options.images)
+    config = replace(stored.config, test_data=options.data) if options.data else stored.config
+    pictures = engine.held_out_pictures(config, options.images)
     with process_group() as device:
         result = engine.evaluate(stored.model.to(device), pictures, batch_size=stored.config.batch_size)
         if is_main_rank():

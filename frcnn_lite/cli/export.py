@@ -23,8 +23,8 @@ def run(options: argparse.Namespace) -> int:
 
     stored = engine.load_run(options.run)
     if options.out.suffix.lower() == ".onnx":
-        class_names = engine.held_out_pictures(stored.config, 1).class_names
-        export_onnx(stored.model, options.out, class_names=class_names)
+        config = stored.config
+        export_onnx(stored.model, options.out, class_names=config.class_names, image_size=config.image_size)
     else:
         engine.save_weights(stored.model, options.out, half=not options.full)
     say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")

@@ -20,14 +20,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draw what is found in each image; 1 when some image could not be read."""
     from frcnn_lite import engine
+    from frcnn_lite.data import Letterbox
 
     stored = engine.load_run(options.run)
-    model, class_names = stored.model.to(fast_device()), engine.held_out_pictures(stored.config).class_names
+    model, config = stored.model.to(fast_device()), stored.config
+    # Digits were trained on at one size and are found at any; pictures of a folder are shown as in training.
+    letterbox = None if config.data == "digits" else Letterbox(*config.image_size)
     failed = 0
     for path in options.images:
         try:
             picture, prediction = engine.predict_file(
-                model, path, options.out, class_names, min_score=options.min_score
+                model, path, options.out, config.class_names, min_score=options.min_score, letterbox=letterbox
             )
         except (FileNotFoundError, ValueError) as error:
             say(f"error: {error}")

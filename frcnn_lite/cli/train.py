@@ -2,10 +2,13 @@
 
   python -m frcnn_lite train --data digits --minutes 5 --out runs/first
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
+  python -m frcnn_lite train --data voc:data/BCCD --minutes 10 --out runs/cells
+  python -m frcnn_lite train --data coco:train.json --test-data coco:val.json --epochs 12 --out runs/own
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
-Ctrl-C saves, and --resume goes on exactly where the run stopped. What is left out follows from the configuration.
+Ctrl-C saves, and --resume goes on exactly where the run stopped. What is left out follows from the data: classes, size
+of the pictures, anchors; and from the configuration. It is printed.
 """
 
 import argparse
@@ -22,7 +25,17 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     # Defaults are the configuration's own; None here means "not given", which --resume has to know.
-    parser.add_argument("--data", help="digits (nothing to download)")
+    parser.add_argument(
+        "--data", help="digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT names a split"
+    )
+    parser.add_argument("--test-data", metavar="DATA", help="what to judge on (default: another split of --data)")
+    parser.add_argument("--image-size", type=_size, metavar="HxW", help="pixels all pictures are brought to")
+    parser.add_argument(
+        "--handle",
+        action="append",
+        metavar="DEFECT=ACTION",
+        help="what to do about a defect of the data, as outside=drop; `data check` lists them",
+    )
     parser.add_argument(
         "--gpus",
         type=int,
@@ -73,14 +86,35 @@ def _new_config(options: argparse.Namespace) -> "TrainConfig":
 
     config = engine.TrainConfig(**{name: value for name, value in _given(options).items() if value is not None})
     # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
-    engine.train_pictures(config)
     engine.RunDirectory.require_free(options.out)
+    config = engine.fit_to_data(config, keep_image_size=options.image_size is not None)
+    engine.train_pictures(config)
+    if config.data != "digits":
+        say(_describe(config))
     return config
 
 
+def _describe(config: "TrainConfig") -> str:
+    model, (height, width) = config.model, config.image_size
+    sizes, ratios = (
+        " ".join(f"{number:g}" for number in numbers) for numbers in (model.anchor_sizes, model.anchor_ratios)
+    )
+    return (
+        f"{config.train_images} pictures of {config.data}, judged on {config.test_images} of {config.test_data}\n"
+        f"{len(config.class_names)} classes: {', '.join(config.class_names)}\n"
+        f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}"
+    )
+
+
+def _size(text: str) -> tuple[int, int]:
+    height, _, width = text.partition("x")
+    return int(height), int(width or height)
+
+
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("data", "gpus", "steps", "batch_size", "lr", "seed", "workers", "train_images", "test_images")
-    return {name: getattr(options, name) for name in names}
+    names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers")
+    given = {name: getattr(options, name) for name in (*names, "train_images", "test_images")}
+    return {**given, "handle": options.handle and tuple(options.handle)}
 
 
 def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":

@@ -28,8 +28,8 @@ class DataSource:
         path, _, split = (place, "", "") if "@" not in place or Path(place).exists() else place.rpartition("@")
         exists = Path(path).is_dir() if kind == "voc" else Path(path).is_file()
         if not (path and exists):
-            raise FileNotFoundError(f"data {name!r}: no such {'directory' if kind == 'voc' else 'file'}: {path!r}")
-        source = cls(kind, Path(path), split)
+            raise FileNotFoundError(f"data {name!r}: no such file or directory: {path!r}")
+        source = cls(kind, Path(path).absolute(), split)
         if split and split not in source.splits():
             raise ValueError(f"data {name!r}: no split {split!r}; there are {', '.join(sorted(source.splits()))}")
         return source

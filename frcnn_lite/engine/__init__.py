@@ -1,14 +1,15 @@
 """Training, evaluation, prediction and checkpoints: where detector, data and devices come together."""
 
+from frcnn_lite.data import read_image
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
 from frcnn_lite.engine.budget import steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import held_out_pictures, open_dataset, train_pictures
+from frcnn_lite.engine.datasets import fit_to_data, held_out_pictures, train_pictures
 from frcnn_lite.engine.draw_boxes import draw_boxes
 from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.param_groups import param_groups
-from frcnn_lite.engine.predict import Prediction, predict, predict_file, read_image
+from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import TrainResult, train
@@ -30,11 +31,11 @@ __all__ = [
     "deterministic",
     "draw_boxes",
     "evaluate",
+    "fit_to_data",
     "held_out_pictures",
     "judge",
     "load_run",
     "load_weights",
-    "open_dataset",
     "param_groups",
     "predict",
     "predict_file",

@@ -3,8 +3,9 @@
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from frcnn_lite.data import DigitScenes, Handling
 from frcnn_lite.detection import FasterRCNNConfig
 
 Schedule = Literal["cosine", "constant"]
@@ -14,8 +15,12 @@ Schedule = Literal["cosine", "constant"]
 class TrainConfig:
     """Everything that decides a training curve. Equal configs give equal curves, whatever number of devices.
 
-    data: name of the data set, see `frcnn_lite.engine.datasets`; image_size: side of its pictures in pixels;
-    train_images, test_images: how many pictures of either split; gpus: 0 is the CPU, N >= 1 are cuda:0 .. cuda:N-1;
+    data: "digits", or what to train on as "voc:DIR" or "coco:FILE", with "@SPLIT" if need be; test_data: what to judge
+    on, named likewise, "" for another split of the same; class_names: of its labels; image_size: (height, width) of
+    every picture in pixels, one number for a square; flip: share of the pictures that are mirrored in training;
+    handle: what to do about defects of annotations, as ("outside=drop", ...), see `data.Handling`;
+    train_images, test_images: how many pictures of either split, at most; gpus: 0 is the CPU, N >= 1 are
+    cuda:0 .. cuda:N-1;
     steps: optimizer steps; batch_size: images a step over all devices together; lr: peak learning rate;
     warmup_steps: steps of linear warm-up to it; schedule: what follows, "cosine" falls to zero at the last step;
     weight_decay: decoupled, on weight matrices and filters only; max_grad_norm: gradients are clipped to this norm;
@@ -25,7 +30,11 @@ class TrainConfig:
     """
 
     data: str = "digits"
-    image_size: int = 128
+    test_data: str = ""
+    class_names: tuple[str, ...] = DigitScenes.class_names
+    image_size: tuple[int, int] = (128, 128)
+    flip: float = 0.0
+    handle: tuple[str, ...] = ()
     train_images: int = 20_000
     test_images: int = 200
     gpus: int = 0
@@ -42,7 +51,11 @@ class TrainConfig:
     model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
 
     def __post_init__(self) -> None:
-        least = {"train_images": 1, "batch_size": 1, "checkpoint_every": 1, "image_size": 1}
+        if isinstance(self.image_size, int):
+            object.__setattr__(self, "image_size", (self.image_size, self.image_size))
+        if len(self.image_size) != 2 or not all(isinstance(side, int) and side >= 1 for side in self.image_size):
+            raise ValueError(f"image_size must be (height, width), each at least 1, got {self.image_size!r}")
+        least = {"train_images": 1, "batch_size": 1, "checkpoint_every": 1}
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.type is int:
@@ -55,6 +68,9 @@ class TrainConfig:
                     raise TypeError(f"{entry.name} must be a number, got {value!r}")
                 if not (math.isfinite(value) and value >= 0):
                     raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
+        if self.flip > 1:
+            raise ValueError(f"flip must be at most 1, got {self.flip}")
+        Handling.parse(self.handle)
         if self.schedule not in get_args(Schedule):
             raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {self.schedule!r}")
         if self.gpus > self.batch_size:
@@ -77,4 +93,7 @@ class TrainConfig:
         unknown = sorted(values.keys() - {entry.name for entry in fields(cls)})
         if unknown:
             raise ValueError(f"unknown fields {unknown}: was this written by another version?")
-        return cls(**values, model=FasterRCNNConfig.from_dict(model))
+        frozen: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        return cls(**frozen, model=FasterRCNNConfig.from_dict(model))

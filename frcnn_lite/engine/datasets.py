@@ -1,35 +1,113 @@
-"""From the name of a data set to its pictures."""
+"""From the name of a data set to its pictures, and to what a detector for them looks like."""
 
-from pathlib import Path
+import warnings
+from dataclasses import replace
 
-from frcnn_lite.data import DetectionDataset, DigitScenes, Split
+import torch
+
+from frcnn_lite.data import (
+    AnnotatedPictures,
+    DataSource,
+    DetectionDataset,
+    DigitScenes,
+    Handling,
+    Letterbox,
+    LetterboxedScenes,
+    choose_splits,
+    describe_defects,
+    fit_anchors,
+    fit_canvas,
+)
+from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine.config import TrainConfig
 
-FOLDER_KINDS = ("voc", "coco")
 TEST_SEED = 0  # not the run's: every run is judged on the same pictures
+FLIP = 0.5  # of the pictures of a folder: most things have no writing on them
 
 
 def train_pictures(config: TrainConfig) -> DetectionDataset:
-    """The pictures that `config` trains on. Raises as `open_dataset` does."""
-    return open_dataset(config.data, "train", config.train_images, config.seed, config.image_size)
+    """The pictures that `config` trains on, of one size. Raises ValueError or FileNotFoundError that names the data."""
+    if config.data == "digits":
+        return _digits("train", config.train_images, config.seed, config)
+    return _on_canvas(choose_splits(config.data, config.test_data)[0], config.train_images, config)
 
 
 def held_out_pictures(config: TrainConfig, length: int | None = None) -> DetectionDataset:
     """The unseen pictures that a run of `config` is judged on, `config.test_images` of them unless told otherwise."""
     images = config.test_images if length is None else length
-    return open_dataset(config.data, "test", images, TEST_SEED, config.image_size)
+    if config.data == "digits" and not config.test_data:
+        return _digits("test", images, TEST_SEED, config)
+    named = DataSource.parse(config.test_data) if config.test_data else None
+    test = named if named and named.split else choose_splits(config.data, config.test_data)[1]
+    return _on_canvas(test, images, config)
 
 
-def open_dataset(name: str, split: Split, length: int, seed: int, size: int) -> DetectionDataset:
-    """The pictures called `name`, `length` of them, `size` pixels square.
+def fit_to_data(config: TrainConfig, *, keep_image_size: bool = False) -> TrainConfig:
+    """`config` with all that follows from its data: splits, numbers of pictures, classes, their size, the anchors.
 
-    Raises FileNotFoundError for a path that is not there and ValueError for a name that means nothing.
+    keep_image_size: `config.image_size` is a choice, not to be replaced. Digit scenes are what the defaults were made
+    for, and come back as they are. Raises ValueError, where not one box is left to train on too, or FileNotFoundError.
     """
-    if name == "digits":
-        return DigitScenes(split, length, seed, size=size)
-    kind, _, path = name.partition(":")
-    if kind in FOLDER_KINDS and not (path and Path(path).exists()):
-        raise FileNotFoundError(f"data {name!r}: no such file or directory: {path!r}")
-    if kind in FOLDER_KINDS:
-        raise ValueError(f"data {name!r}: {kind} annotations cannot be read yet; 'digits' needs no files")
-    raise ValueError(f"data must be 'digits', got {name!r}")
+    if config.data == "digits":
+        return config
+    train, test = choose_splits(config.data, config.test_data)
+    pictures = train.read()[0]
+    config = replace(
+        config,
+        data=str(train),
+        test_data=str(test),
+        class_names=train.class_names(pictures),
+        train_images=min(config.train_images, len(pictures)),
+        test_images=min(config.test_images, len(test.names())),
+        flip=FLIP,
+    )
+    found = _annotated(train, config.train_images, config).pictures
+    boxes = torch.tensor([thing.box for picture in found for thing in picture.objects if not thing.ignored])
+    if len(boxes) == 0:
+        raise ValueError(f"{train}: there is no box to train on in {len(pictures)} pictures")
+    counts = torch.tensor([sum(not thing.ignored for thing in picture.objects) for picture in found])
+    owner = torch.repeat_interleave(torch.arange(len(found)), counts)
+    sizes = torch.tensor([picture.size[::-1] for picture in found if picture.size is not None])
+    if not keep_image_size:
+        config = replace(config, image_size=fit_canvas(sizes, boxes, owner))
+    letterbox, parts = Letterbox(*config.image_size), boxes.split(counts.tolist())
+    on_canvas = [letterbox.to_canvas(part, *size) for part, size in zip(parts, sizes.tolist(), strict=True)]
+    return replace(config, model=_fit_model(config, torch.cat(on_canvas), int(counts.max())))
+
+
+def _fit_model(config: TrainConfig, boxes: torch.Tensor, most: int) -> FasterRCNNConfig:
+    """The detector with anchors for `boxes`, and room for pictures of `most` objects."""
+    anchors, model = fit_anchors(boxes), config.model
+    proposals = max(model.proposals, 2 * most)
+    detections = max(model.detections, 2 * most)
+    return replace(
+        model,
+        num_classes=len(config.class_names),
+        anchor_sizes=anchors.sizes,
+        anchor_ratios=anchors.ratios,
+        proposals=proposals,
+        pre_nms_proposals=max(model.pre_nms_proposals, 4 * proposals),
+        detections=detections,
+        pre_nms_detections=max(model.pre_nms_detections, 4 * detections),
+    )
+
+
+def _digits(split: str, length: int, seed: int, config: TrainConfig) -> DigitScenes:
+    height, width = config.image_size
+    if height != width:
+        raise ValueError(f"image_size of digit scenes must be square, got {height} x {width}")
+    return DigitScenes("train" if split == "train" else "test", length, seed, size=height)
+
+
+def _on_canvas(source: DataSource, length: int, config: TrainConfig) -> DetectionDataset:
+    return LetterboxedScenes(_annotated(source, length, config), Letterbox(*config.image_size))
+
+
+def _annotated(source: DataSource, length: int, config: TrainConfig) -> AnnotatedPictures:
+    """The first `length` pictures; what is wrong with them is said in a warning."""
+    pictures, defects = source.read()
+    found = AnnotatedPictures(pictures[:length], config.class_names, Handling.parse(config.handle), defects)
+    if found.defects:
+        # The location of this line, not of the caller's, so that opening the same data again does not say it again
+        warnings.warn(f"{source} has defects\n{describe_defects(found.defects)}", stacklevel=1)
+    return found

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
+from frcnn_lite.data import Letterbox, read_image
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.engine.draw_boxes import draw_boxes
 
@@ -23,44 +24,42 @@ class Prediction(NamedTuple):
     labels: Tensor
 
 
-def read_image(path: str | Path) -> Image.Image:
-    """The picture in a file as RGB, turned the way the camera was held.
-
-    Raises FileNotFoundError, or ValueError that names a file which cannot be read as a picture.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no image at {path}")
-    try:
-        with Image.open(path) as image:
-            return ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:  # Pillow's ways to say "damaged"
-        raise ValueError(f"{path} cannot be read as an image: {error}") from error
-
-
 @torch.no_grad()
-def predict(model: FasterRCNN, image: Image.Image, *, min_score: float = 0.5) -> Prediction:
-    """What `model`, in eval mode, finds in one picture of any size with at least `min_score`."""
+def predict(
+    model: FasterRCNN, image: Image.Image, *, min_score: float = 0.5, letterbox: Letterbox | None = None
+) -> Prediction:
+    """What `model`, in eval mode, finds in one picture of any size with at least `min_score`.
+
+    letterbox: the canvas that the detector was trained on; None shows it the picture in its own size.
+    """
     if not 0 <= min_score <= 1:
         raise ValueError(f"min_score must be between 0 and 1, got {min_score}")
-    scale = min(1.0, MAX_SIDE / max(image.size))
-    width, height = (max(1, round(side * scale)) for side in image.size)
-    small = image.resize((width, height), Image.Resampling.BILINEAR) if scale < 1 else image
-    pixels = torch.from_numpy(np.array(small)).permute(2, 0, 1)[None].to(torch.float32) / 255
+    scale = MAX_SIDE / max(image.size)
+    if letterbox is None:
+        sides = [max(1, round(side * min(1.0, scale))) for side in image.size]
+        letterbox = Letterbox(height=sides[1], width=sides[0])
+    pixels = letterbox.place(torch.from_numpy(np.array(image)).permute(2, 0, 1))[None].to(torch.float32) / 255
     found = model(pixels.to(next(model.parameters()).device))
     keep = found.valid[0] & (found.scores[0] >= min_score)
-    return Prediction(found.boxes[0][keep].cpu() / scale, found.scores[0][keep].cpu(), found.labels[0][keep].cpu())
+    boxes = letterbox.to_picture(found.boxes[0][keep].cpu(), image.height, image.width)
+    return Prediction(boxes, found.scores[0][keep].cpu(), found.labels[0][keep].cpu())
 
 
 def predict_file(
-    model: FasterRCNN, path: str | Path, out_dir: str | Path, class_names: Sequence[str], *, min_score: float = 0.5
+    model: FasterRCNN,
+    path: str | Path,
+    out_dir: str | Path,
+    class_names: Sequence[str],
+    *,
+    min_score: float = 0.5,
+    letterbox: Letterbox | None = None,
 ) -> tuple[Path, Prediction]:
     """Predict one image file and write a picture of the result into `out_dir` as PNG, never over an existing file.
 
     Returns where the picture is, and the prediction.
     """
     image = read_image(path)
-    prediction = predict(model, image, min_score=min_score)
+    prediction = predict(model, image, min_score=min_score, letterbox=letterbox)
     captions = [
         f"{class_names[label]} {score:.2f}"
         for label, score in zip(prediction.labels.tolist(), prediction.scores.tolist(), strict=True)

@@ -6,15 +6,17 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from frcnn_lite.data import Batch
+from frcnn_lite.data import Batch, mirror
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.devices import main_device, spread
 from frcnn_lite.engine.optim import build_optimizer
+from frcnn_lite.ops import random_keys
 from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
 
 SEED_LIMIT = 2**31
+FLIP_STREAM = 2  # 0 and 1 sample anchors and regions
 
 
 def build_model(config: FasterRCNNConfig, seed: int) -> FasterRCNN:
@@ -52,6 +54,8 @@ class Trainer:
         # Drawn for all ranks' images on every rank: an image's seed does not depend on how many share the batch.
         seeds = torch.randint(SEED_LIMIT, (self.config.batch_size,), generator=self.generator)
         seeds = seeds[rows_of_rank(len(seeds))]
+        if self.config.flip > 0:
+            batch = mirror(batch, random_keys(seeds, 1, FLIP_STREAM)[:, 0] < self.config.flip)
         images, boxes, labels, _ = batch.to(self.device)
         parts = self.net(images, boxes, labels, seeds.to(self.device))
         own, losses = reduce_loss_over_ranks(parts.sums, parts.counts)
