@@ -8,8 +8,12 @@ from torch import Tensor, nn
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts, box_sum, classification_sum
 from frcnn_lite.detection.proposal_targets import ProposalTargets
-from frcnn_lite.ops import roi_pool
+from frcnn_lite.ops import roi_align, roi_pool
 from frcnn_lite.ops.multiscale import multiscale_roi_align, region_level
+
+SAMPLING_RATIO = 2
+"""Points a bin and side that RoIAlign reads, as in torchvision's Faster R-CNN: one number for all regions. "As many as
+there are cells" would make shapes depend on the data."""
 
 
 class BoxHead(nn.Module):
@@ -51,16 +55,18 @@ class BoxHead(nn.Module):
 
     def pool(self, maps: tuple[Tensor, ...], rois: Tensor) -> Tensor:
         """Maps (B, C, h, w) and rois (R, 5), image index and box, to (R, C, size, size) by `config.roi_op`."""
-        size = self.config.roi_output_size
-        if self.config.roi_op == "align":
-            return multiscale_roi_align(maps, rois, size, self.strides)
+        size, strides = self.config.roi_output_size, self.strides
+        align = self.config.roi_op == "align"
+        if align and len(maps) > 1:
+            return multiscale_roi_align(maps, rois, size, strides, SAMPLING_RATIO)
+        if align:
+            return roi_align(maps[0], rois, size, 1 / strides[0], SAMPLING_RATIO)
         # Every region from every level, then the one that suits it: wasteful on a pyramid, and of static shape.
-        pooled = [roi_pool(one, rois, size, 1 / stride) for one, stride in zip(maps, self.strides, strict=True)]
+        pooled = [roi_pool(one, rois, size, 1 / stride) for one, stride in zip(maps, strides, strict=True)]
         if len(pooled) == 1:
             return pooled[0]
-        level = region_level(rois[:, 1:], self.strides).view(1, -1, 1, 1, 1)
-        level = level.expand(-1, *pooled[0].shape)
-        return torch.stack(pooled).gather(0, level).squeeze(0)
+        level = region_level(rois[:, 1:], strides).view(1, -1, 1, 1, 1)
+        return torch.stack(pooled).gather(0, level.expand(-1, *pooled[0].shape)).squeeze(0)
 
     def losses(self, logits: Tensor, deltas: Tensor, targets: ProposalTargets) -> LossParts:
         """Class and box losses of the sampled regions; both are counted by the number of regions."""

@@ -45,7 +45,8 @@ class FasterRCNNConfig:
     """On a pyramid: as many a level as there are sizes for, the smallest on the finest level."""
     anchor_ratios: tuple[float, ...] = (1.4,)
     anchor_style: AnchorStyle = "centered"
-    """"centered": around the middle of each cell; "torchvision": around its corner, rounded to whole pixels."""
+    """"centered": around the middle of each cell; "torchvision": around its corner, rounded to whole pixels,
+    and of each ratio first."""
 
     # Region proposal network.
     rpn_positive_iou: float = 0.6

@@ -104,4 +104,7 @@ def _cell_anchors(config: FasterRCNNConfig, levels: int) -> Tensor:
         raise ValueError(f"anchor_sizes must be a multiple of {levels} levels of features, got {config.anchor_sizes}")
     groups = (config.anchor_sizes[k * count : (k + 1) * count] for k in range(levels))
     cells = torch.stack([cell_anchors(sizes, config.anchor_ratios) for sizes in groups])
-    return cells.round() if config.anchor_style == "torchvision" else cells
+    if config.anchor_style == "centered":
+        return cells
+    by_ratio = cells.unflatten(1, (count, -1)).transpose(1, 2)  # torchvision lets the sizes vary fastest
+    return by_ratio.flatten(1, 2).round()
