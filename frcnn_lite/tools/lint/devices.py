@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .device_text import device_asked_for, device_text, named_devices
 from .finding import Found
 from .habits import MODEL, matches
-from .names import last_name, method_of, own_nodes
+from .names import last_name, method_of
 from .scopes import DATA, DRIVER, HELPER, STEP, Program, Scope
 
 CUDA_TYPE = re.compile(r"torch\.cuda\.(Float|Double|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)Tensor$")
@@ -19,16 +19,18 @@ def check(program: Program) -> Iterator[Found]:
     for scope in program.scopes:
         entered = _lines_inside_a_device(scope, program)
         literals = [*_literal_names(scope)]
-        for node in own_nodes(scope.node):
+        of_scope = named_devices(scope.node)
+        told = {name for name in of_scope if name not in of_file or scope.kind != STEP}  # their own line is reported
+        for node in scope.nodes:
             if _is_cuda_type(node, program) and not _is_asked_only(node, scope.node):
                 yield node, "FL003", "torch.cuda tensor type"
             if not isinstance(node, ast.Call):
                 continue
-            device = device_asked_for(node, program.names, {**of_file, **named_devices(scope.node)})
+            device = device_asked_for(node, program.names, {**of_file, **of_scope})
             if device == "cuda" and node.lineno not in entered and not _current_is_right(node, scope, program):
                 spoken = ".cuda() without a device" if method_of(node) == "cuda" else 'device "cuda" without a number'
                 yield node, "FL001", spoken
-            elif device not in ("", "cuda") and not _is_told_above(node, scope, of_file):
+            elif device not in ("", "cuda") and not told & {last_name(given) for given in _given(node)}:
                 literals.append((node, device))
         if len({device for _, device in literals}) > 1:
             continue  # parts of one model on several GPUs, on purpose
@@ -41,15 +43,9 @@ def _given(call: ast.AST) -> list[ast.expr]:
     return [*call.args, *(given.value for given in call.keywords)] if isinstance(call, ast.Call) else []
 
 
-def _is_told_above(node: ast.Call, scope: Scope, of_file: dict[str, str]) -> bool:
-    """Whether the device is a name of this function, whose own line is reported already."""
-    own = {name for name in named_devices(scope.node) if name not in of_file or scope.kind != STEP}
-    return any(isinstance(part, ast.Name) and part.id in own for part in _given(node))
-
-
 def _literal_names(scope: Scope) -> Iterator[tuple[ast.AST, str]]:
     """`device = "cuda:0"`, and `def f(x, device="cuda:0")` where f is no script's own function."""
-    for node in own_nodes(scope.node):
+    for node in scope.nodes:
         if isinstance(node, ast.Assign) and matches("device|gpu|cuda", last_name(node.targets[0])):
             yield from _literal(node, node.value)
     if not isinstance(scope.node, ast.Module) and scope.kind != DRIVER:
@@ -85,7 +81,7 @@ def _is_asked_only(node: ast.AST, scope: ast.AST) -> bool:
 def _lines_inside_a_device(scope: Scope, program: Program) -> set[int]:
     """The lines inside `with torch.cuda.device(...)`."""
     lines: set[int] = set()
-    for node in own_nodes(scope.node):
+    for node in scope.nodes:
         if isinstance(node, ast.With):
             entered = [program.names.called(item.context_expr) for item in node.items]
             if any(name.startswith("torch.cuda.device") for name in entered):

@@ -4,7 +4,6 @@ import ast
 
 from .calls import Environment
 from .habits import NUMBER, TENSOR, matches
-from .names import own_nodes
 from .scopes import BUILD, DATA, DRIVER, HELPER, STEP, Program, Scope
 from .values import ARRAY_ONLY, ON_DEVICE, PLAIN, TENSOR_ONLY, UNKNOWN
 
@@ -45,7 +44,7 @@ def _used_as_tensors(scope: Scope, program: Program) -> set[str]:
     """Arguments on which something is called that only a tensor has, or that are named as tensors are."""
     tensors = {given.arg for given in scope.parameters if matches(TENSOR, given.arg)}
     others = set()
-    for node in own_nodes(scope.node):
+    for node in scope.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             tensors |= {node.value.id} if node.attr in TENSOR_ONLY else set()
             others |= {node.value.id} if node.attr in ARRAY_ONLY else set()

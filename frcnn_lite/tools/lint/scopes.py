@@ -40,6 +40,11 @@ class Scope:
     def name(self) -> str:
         return getattr(self.node, "name", "")
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Everything in it but the functions and classes defined in it."""
+        return list(own_nodes(self.node))
+
 
 class Program:
     """The scopes of a file, and what is true of all of it."""

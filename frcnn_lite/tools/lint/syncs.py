@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from .finding import Found
 from .habits import EVALUATING_FUNCTION, SELDOM, matches
-from .names import last_name, method_of, own_nodes
+from .names import last_name, method_of
 from .scopes import DATA, STEP, Program, Scope
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -21,11 +21,11 @@ def check(program: Program) -> Iterator[Found]:
 
 
 def _in_scope(scope: Scope) -> Iterator[Found]:
-    parents = {child: node for node in (scope.node, *own_nodes(scope.node)) for child in ast.iter_child_nodes(node)}
-    losses = {_root(node) for node in own_nodes(scope.node) if method_of(node) == "backward"} - {""}
+    parents = {child: node for node in (scope.node, *scope.nodes) for child in ast.iter_child_nodes(node)}
+    losses = {_root(node) for node in scope.nodes if method_of(node) == "backward"} - {""}
     arrays = _arrays(scope)
     loops = (*LOOPS, *COMPREHENSIONS) if scope.kind == STEP else LOOPS
-    for node in own_nodes(scope.node):
+    for node in scope.nodes:
         if not isinstance(node, ast.Call) or not _waits(node, losses) or _root(node) in arrays:
             continue
         around = list(_around(node, parents))
@@ -49,7 +49,7 @@ def _arrays(scope: Scope) -> set[str]:
     """Names that hold NumPy arrays, or that run over one in a loop."""
     found: set[str] = set()
     for _ in range(2):
-        for node in own_nodes(scope.node):
+        for node in scope.nodes:
             if not isinstance(node, ast.Assign | ast.For):
                 continue
             source, targets = (node.value, node.targets) if isinstance(node, ast.Assign) else (node.iter, [node.target])
@@ -109,7 +109,7 @@ def _evaluates(scope: Scope, around: list[ast.AST], loop: ast.AST) -> bool:
     ]
     without_grad = [*entered, *getattr(scope.node, "decorator_list", [])]
     in_evaluation = any(last_name(part) in ("no_grad", "inference_mode") for part in without_grad)
-    asks_for_it = any(method_of(part) == "eval" for part in own_nodes(scope.node))
+    asks_for_it = any(method_of(part) == "eval" for part in scope.nodes)
     return in_evaluation or asks_for_it or matches(EVALUATING_FUNCTION, scope.name)
 
 
