@@ -1,5 +1,6 @@
 """Look at data before a detector does.
 
+python -m frcnn_lite data check data/BCCD
 python -m frcnn_lite data sheet --out scenes.svg
 """
 
@@ -9,6 +10,7 @@ from .declare import declare
 
 # Each is one file, `data_NAME.py`, made like any command of this folder.
 KINDS = {
+    "check": "look through annotated pictures: classes, sizes, and every defect by file",
     "sheet": "draw a sheet of digit scenes with their boxes",
 }
 

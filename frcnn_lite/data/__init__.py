@@ -10,14 +10,15 @@ from frcnn_lite.data.photographs import load_photographs
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
 from frcnn_lite.data.source import DataSource, choose_splits
-from frcnn_lite.data.statistics import AnchorFit, fit_anchors, fit_canvas
+from frcnn_lite.data.statistics import DataFit, fit_detector
+from frcnn_lite.data.summary import summarise
 from frcnn_lite.data.transforms import TransformedScenes
 
 __all__ = [
     "PADDING_LABEL",
-    "AnchorFit",
     "AnnotatedPictures",
     "Batch",
+    "DataFit",
     "DataSource",
     "Defect",
     "DetectionDataset",
@@ -34,10 +35,10 @@ __all__ = [
     "collate",
     "describe_defects",
     "draw_glyph",
-    "fit_anchors",
-    "fit_canvas",
+    "fit_detector",
     "load_glyphs",
     "load_photographs",
     "mirror",
     "read_image",
+    "summarise",
 ]

@@ -55,6 +55,13 @@ class AnnotatedPictures:
         regions = Ignored(_boxes(ignored), self._labels(ignored), crowd)
         return Scene(image.contiguous(), _boxes(judged), self._labels(judged), index, regions if ignored else None)
 
+    def boxes(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Sizes of the pictures (P, 2) as (height, width), boxes to be found (n, 4), and of which picture each is (n,)."""
+        sizes = torch.tensor([picture.size[::-1] for picture in self.pictures if picture.size is not None])
+        judged = [[thing for thing in picture.objects if not thing.ignored] for picture in self.pictures]
+        owner = torch.repeat_interleave(torch.arange(len(judged)), torch.tensor([len(things) for things in judged]))
+        return sizes, _boxes([thing for things in judged for thing in things]), owner
+
     def _labels(self, objects: Sequence[Object]) -> torch.Tensor:
         return torch.tensor([self.class_names.index(thing.name) for thing in objects], dtype=torch.int64)
 

@@ -21,8 +21,25 @@ class AnchorFit(NamedTuple):
     matched: float
 
 
+class DataFit(NamedTuple):
+    """canvas: (height, width) that all pictures are brought to; anchors: for the boxes there."""
+
+    canvas: tuple[int, int]
+    anchors: AnchorFit
+
+
+def fit_detector(picture_sizes: Tensor, boxes: Tensor, owner: Tensor, canvas: tuple[int, int] | None = None) -> DataFit:
+    """What suits pictures (P, 2) of (height, width) and boxes (n, 4) of pictures `owner` (n,); canvas: if it is chosen.
+
+    Raises ValueError without boxes.
+    """
+    canvas = fit_canvas(picture_sizes, boxes, owner) if canvas is None else canvas
+    scale = (torch.tensor(canvas, dtype=torch.float64) / picture_sizes).amin(dim=1)
+    return DataFit(canvas, fit_anchors(boxes * scale[owner].unsqueeze(1)))
+
+
 def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int, int]:
-    """The (height, width) of a canvas for pictures (P, 2) of (height, width) and boxes (n, 4) of pictures `owner` (n,).
+    """The (height, width) of a canvas for such pictures.
 
     As small as the small boxes allow, as large as `SIDES` allows, wide and high enough for nine pictures in ten.
     """

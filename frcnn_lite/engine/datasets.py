@@ -3,8 +3,6 @@
 import warnings
 from dataclasses import replace
 
-import torch
-
 from frcnn_lite.data import (
     AnnotatedPictures,
     DataSource,
@@ -15,8 +13,7 @@ from frcnn_lite.data import (
     LetterboxedScenes,
     choose_splits,
     describe_defects,
-    fit_anchors,
-    fit_canvas,
+    fit_detector,
 )
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine.config import TrainConfig
@@ -61,30 +58,25 @@ def fit_to_data(config: TrainConfig, *, keep_image_size: bool = False) -> TrainC
         test_images=min(config.test_images, len(test.names())),
         flip=FLIP,
     )
-    found = _annotated(train, config.train_images, config).pictures
-    boxes = torch.tensor([thing.box for picture in found for thing in picture.objects if not thing.ignored])
+    found = _annotated(train, config.train_images, config)
+    picture_sizes, boxes, owner = found.boxes()
     if len(boxes) == 0:
         raise ValueError(f"{train}: there is no box to train on in {len(pictures)} pictures")
-    counts = torch.tensor([sum(not thing.ignored for thing in picture.objects) for picture in found])
-    owner = torch.repeat_interleave(torch.arange(len(found)), counts)
-    sizes = torch.tensor([picture.size[::-1] for picture in found if picture.size is not None])
-    if not keep_image_size:
-        config = replace(config, image_size=fit_canvas(sizes, boxes, owner))
-    letterbox, parts = Letterbox(*config.image_size), boxes.split(counts.tolist())
-    on_canvas = [letterbox.to_canvas(part, *size) for part, size in zip(parts, sizes.tolist(), strict=True)]
-    return replace(config, model=_fit_model(config, torch.cat(on_canvas), int(counts.max())))
+    fit = fit_detector(picture_sizes, boxes, owner, config.image_size if keep_image_size else None)
+    model = replace(
+        _with_room(config.model, most=int(owner.bincount().max())),
+        num_classes=len(config.class_names),
+        anchor_sizes=fit.anchors.sizes,
+        anchor_ratios=fit.anchors.ratios,
+    )
+    return replace(config, image_size=fit.canvas, model=model)
 
 
-def _fit_model(config: TrainConfig, boxes: torch.Tensor, most: int) -> FasterRCNNConfig:
-    """The detector with anchors for `boxes`, and room for pictures of `most` objects."""
-    anchors, model = fit_anchors(boxes), config.model
-    proposals = max(model.proposals, 2 * most)
-    detections = max(model.detections, 2 * most)
+def _with_room(model: FasterRCNNConfig, most: int) -> FasterRCNNConfig:
+    """The detector with room for pictures of `most` objects, and for as many mistakes."""
+    proposals, detections = max(model.proposals, 2 * most), max(model.detections, 2 * most)
     return replace(
         model,
-        num_classes=len(config.class_names),
-        anchor_sizes=anchors.sizes,
-        anchor_ratios=anchors.ratios,
         proposals=proposals,
         pre_nms_proposals=max(model.pre_nms_proposals, 4 * proposals),
         detections=detections,

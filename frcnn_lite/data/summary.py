@@ -1,0 +1,58 @@
+"""Annotated pictures on one page: classes, sizes, defects, and the detector that would be trained on them."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from frcnn_lite.data.annotated import Picture
+from frcnn_lite.data.defects import describe_defects
+from frcnn_lite.data.pictures import AnnotatedPictures
+from frcnn_lite.data.source import DataSource, choose_splits
+from frcnn_lite.data.statistics import fit_detector
+
+
+def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20) -> str:
+    """The page for `data`, read from `source`; of each kind of defect the first `per_kind` are listed by file."""
+    splits = ", ".join(f"{name} {len(names)}" for name, names in source.splits().items())
+    lines = [
+        str(source),
+        f"splits: {splits}",
+        f"training: {_training(source)}",
+        *_classes(data.pictures),
+        *_sizes(data),
+    ]
+    return "\n".join([*lines, f"defects: {len(data.defects)}", describe_defects(data.defects, per_kind)]).rstrip()
+
+
+def _training(source: DataSource) -> str:
+    try:
+        train, test = choose_splits(str(source))
+    except ValueError as error:
+        return str(error)
+    return f"train takes {train.split}, evaluate takes {test.split}"
+
+
+def _classes(pictures: Sequence[Picture]) -> Iterator[str]:
+    objects = Counter(thing.name for picture in pictures for thing in picture.objects)
+    where = Counter(name for picture in pictures for name in {thing.name for thing in picture.objects})
+    ignored = sum(thing.ignored for picture in pictures for thing in picture.objects)
+    yield f"{len(pictures)} pictures, {objects.total()} objects, {ignored} of them difficult or crowds"
+    width = max(map(len, objects), default=0)
+    for name, count in objects.most_common():
+        yield f"  {name:<{width}} {count:>7} in {where[name]} pictures"
+
+
+def _sizes(data: AnnotatedPictures) -> Iterator[str]:
+    shapes = Counter(picture.size for picture in data.pictures if picture.size is not None)
+    common = ", ".join(f"{width} x {height} ({count})" for (width, height), count in shapes.most_common(3))
+    yield f"sizes of pictures: {common}" + (f" and {len(shapes) - 3} more" if len(shapes) > 3 else "")
+    picture_sizes, boxes, owner = data.boxes()
+    if len(boxes) == 0:
+        return
+    sides = (boxes[:, 2:] - boxes[:, :2]).prod(dim=1).sqrt().quantile(torch.tensor([0.05, 0.5, 0.95])).tolist()
+    yield "sizes of boxes, square root of the area: 5 % {:.0f}, half {:.0f}, 95 % {:.0f} pixels".format(*sides)
+    (height, width), anchors = fit_detector(picture_sizes, boxes, owner)
+    sizes, ratios = (" ".join(f"{number:g}" for number in numbers) for numbers in anchors[:2])
+    yield f"a detector: pictures brought to {width} x {height}, anchors of {sizes} pixels, height / width {ratios}"
+    yield f"  {anchors.matched:.1%} of the boxes overlap one by half"
