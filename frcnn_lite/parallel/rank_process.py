@@ -16,7 +16,7 @@ from torch import distributed
 WHERE = "where"  # the parent asks a rank that does not end where it stands
 
 
-def live(job: bytes, environment: dict[str, str], wire: "Connection", folder: str) -> None:
+def live(job: bytes, environment: dict[str, str], wire: Connection, folder: str) -> None:
     """Unpickle (worker, args), call it, and send (True, result) or (False, reason, traceback, time)."""
     os.environ.update(environment, OMP_NUM_THREADS="1")  # for processes of its own; this one has loaded OpenMP
     torch.set_num_threads(1)  # ranks share the cores, and torchrun's default is 1, too
@@ -41,7 +41,7 @@ def live(job: bytes, environment: dict[str, str], wire: "Connection", folder: st
         wire.send((True, result))
 
 
-def _obey(wire: "Connection", lock: threading.Lock) -> None:
+def _obey(wire: Connection, lock: threading.Lock) -> None:
     """Answer the parent's question where the main thread stands; end at once when the parent is gone."""
     main = threading.main_thread().ident
     try:

@@ -1,5 +1,6 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
+from frcnn_lite.viz.call_trace import CallTrace, trace_calls
 from frcnn_lite.viz.case_board import Ending, case_board
 from frcnn_lite.viz.cast_sheet import cast_sheet
 from frcnn_lite.viz.curves import curves
@@ -10,14 +11,17 @@ from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
 from frcnn_lite.viz.memory_timeline import megabytes, memory_timeline
 from frcnn_lite.viz.placement import Placement, placement
+from frcnn_lite.viz.rank_samples import rank_samples
 from frcnn_lite.viz.row_weights import row_weights
 from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
 from frcnn_lite.viz.svg import Canvas, Figure
+from frcnn_lite.viz.tensor_flow import tensor_flow
 from frcnn_lite.viz.widgets import sliders
 
 __all__ = [
+    "CallTrace",
     "Canvas",
     "DeviceLog",
     "Ending",
@@ -36,9 +40,12 @@ __all__ = [
     "megabytes",
     "memory_timeline",
     "placement",
+    "rank_samples",
     "row_weights",
     "scatter_flow",
     "scene_sheet",
     "scoreboard",
     "sliders",
+    "tensor_flow",
+    "trace_calls",
 ]

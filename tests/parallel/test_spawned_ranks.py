@@ -1,0 +1,134 @@
+import _thread
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+from pathlib import Path
+
+import pytest
+import rank_workers
+import torch
+
+from frcnn_lite import vgpu
+from frcnn_lite.parallel import RankFailed, run_ranks
+
+
+def is_running(pid):
+    """Whether a process is there; one that has ended and was not waited for is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_every_rank_returns_in_order_and_none_is_left(capsys):
+    first, second = run_ranks(rank_workers.meet, 2, devices=["cpu", "cpu"])
+    assert first["environment"] == ["0", "0", "2", "1"] and second["environment"] == ["1", "1", "2", "1"]
+    for result in (first, second):
+        assert result["backend"] == "gloo" and result["device"] == "cpu" and result["threads"] == 1
+        torch.testing.assert_close(result["sum"], torch.tensor([3.0]))
+        assert result["pid"] != os.getpid() and not is_running(result["pid"])
+    # Prints in the order of the ranks, and nothing of what gloo has to say.
+    assert capsys.readouterr() == ("rank 0: one of 2\nrank 0: here\nrank 1: one of 2\nrank 1: here\n", "")
+    assert multiprocessing.active_children() == []
+
+
+def test_virtual_gpus_reach_the_ranks():
+    with vgpu.virtual_gpus(2, force=True):
+        results = run_ranks(rank_workers.meet, 2)
+        assert [result["device"] for result in results] == ["cuda:0", "cuda:1"]
+        assert [str(result["sum"].device) for result in results] == ["cuda:0", "cuda:1"]
+
+
+@pytest.mark.parametrize(
+    ("rank", "how", "reason", "details"),
+    [
+        (1, "raise", "rank 1 raised LookupError: no such picture", 'in fail\n    raise LookupError("no such picture'),
+        (1, "exit", "rank 1 exited with code 3 before its worker returned", ""),
+        (0, "kill", "rank 0 was killed by SIGKILL", ""),
+    ],
+)
+def test_the_rank_that_failed_is_named_and_not_the_one_that_waited(rank, how, reason, details, capsys):
+    start = time.monotonic()
+    with pytest.raises(RankFailed) as caught:
+        run_ranks(rank_workers.meet, 2, rank, how)
+    assert time.monotonic() - start < 60  # far from the ten minutes that the other rank would wait
+    assert str(caught.value) == reason and caught.value.rank == rank
+    assert details in caught.value.details and any(details in note for note in caught.value.__notes__)
+    if 1 - rank in caught.value.failures:
+        assert "peer" in caught.value.failures[1 - rank].reason
+    assert multiprocessing.active_children() == []
+    assert f"rank {rank}: one of 2" in capsys.readouterr().out  # what a rank printed before it died is not lost
+
+
+def test_a_rank_that_hangs_says_where_and_who_waits_for_it_is_not_blamed():
+    with pytest.raises(RankFailed, match=r"rank 1 did not end within 15 s") as caught:
+        run_ranks(rank_workers.meet, 2, 1, "hang", timeout=15)
+    assert "in wait_for_ever" in caught.value.details
+    assert "in all_reduce" in caught.value.failures[0].details
+    assert multiprocessing.active_children() == []
+
+
+def test_an_interrupted_cell_leaves_nothing_behind(tmp_path):
+    def interrupt():
+        wait_until(lambda: len(os.listdir(tmp_path)) == 2, 60)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_ranks(rank_workers.announce_and_hang, 2, tmp_path)
+    assert len(os.listdir(tmp_path)) == 2
+    assert not any(is_running(int(pid)) for pid in os.listdir(tmp_path))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="ends a process by a POSIX signal")
+def test_ranks_end_with_a_parent_that_is_killed(tmp_path):
+    program = tmp_path / "program.py"
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    program.write_text(
+        "import pathlib, sys, rank_workers\nfrom frcnn_lite.parallel import run_ranks\n"
+        "if __name__ == '__main__':\n"
+        "    run_ranks(rank_workers.announce_and_hang, 2, pathlib.Path(sys.argv[1]))\n"
+    )
+    path = os.pathsep.join([str(Path(rank_workers.__file__).parent), *sys.path])
+    parent = subprocess.Popen([sys.executable, program, folder], env={**os.environ, "PYTHONPATH": path})
+    assert wait_until(lambda: len(os.listdir(folder)) == 2, 60)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    assert wait_until(lambda: not any(is_running(int(pid)) for pid in os.listdir(folder)), 10)
+
+
+def test_a_result_that_cannot_travel_is_an_error_of_its_rank():
+    with pytest.raises(RankFailed, match=r"rank 0 raised \w+: .*lambda"):
+        run_ranks(rank_workers.return_a_lambda, 1)
+
+
+def test_bad_arguments(monkeypatch):
+    with pytest.raises(ValueError, match="world_size must be at least 1, got 0"):
+        run_ranks(rank_workers.meet, 0)
+    with pytest.raises(ValueError, match=r"devices must name one device for each of 2 ranks, got \['cpu'\]"):
+        run_ranks(rank_workers.meet, 2, devices=["cpu"])
+    with pytest.raises(TypeError, match="worker and args must be known to pickle"):
+        run_ranks(lambda: None, 2)
+
+    def cell():
+        pass
+
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+    cell.__module__ = "__main__"
+    with pytest.raises(TypeError, match="worker 'cell' lives in a notebook cell, which no other process can import"):
+        run_ranks(cell, 2)
