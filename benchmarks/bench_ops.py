@@ -1,91 +1,124 @@
-"""RoI pooling and NMS beside torchvision's compiled operators, on the CPU: `python benchmarks/bench_ops.py`.
+"""RoI pooling, RoIAlign and NMS beside torchvision's compiled operators, on the CPU: `python benchmarks/bench_ops.py`.
 
-Results are checked equal first. Times are CPU times of one thread (torchvision's kernels use one), so that other
-programs on the machine disturb them little; every round runs every candidate, and a ratio is the median over rounds of
-torchvision's time by ours, so that 2.00 x means twice as fast as torchvision.
+Results are checked equal first, RoI pooling bit for bit. Times are CPU times of one thread (torchvision's kernels use
+one), so that other programs on the machine disturb them little; every round runs every candidate, and a ratio is the
+median over rounds of torchvision's time by ours, so that 2.00 x means twice as fast as torchvision. The last column of
+the RoI tables is the same ratio of elapsed times with as many threads as the machine has cores.
 """
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torchvision
 from torch import Tensor
 
-from frcnn_lite.ops import nms_mask, roi_pool
+from frcnn_lite.ops import nms_mask, roi_align, roi_pool
 from frcnn_lite.ops.kernels import compiled
+
+# images, channels, height, width, regions; the targets are ratios of forward, and of forward and backward
+ROI_SHAPES = (
+    ((2, 512, 38, 50, 256), (5.0, 4.0)),
+    ((1, 256, 50, 84, 1024), (1.0, 1.0)),
+    ((2, 512, 37, 50, 128), (1.0, 1.0)),
+    ((2, 512, 37, 50, 2000), (1.0, 1.0)),
+    ((1, 64, 100, 100, 32), (1.0, 1.0)),
+    ((4, 256, 13, 17, 512), (1.0, 1.0)),
+    ((1, 1024, 7, 7, 64), (1.0, 1.0)),
+    ((8, 64, 32, 32, 256), (1.0, 1.0)),  # the detector's own training step
+)
+SIDES = {"any": (0.0, 1.0), "small": (0.05, 0.2)}  # of a region, as a share of the map's
+ALIGN_SHAPES = ((4, 64, 32, 32, 512), (4, 256, 32, 32, 512), (4, 256, 16, 16, 2048), (2, 256, 50, 84, 512))
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
-    kernels = "numba" if compiled("nms") and compiled("roi_pool") else "plain torch (numba is missing)"
-    print(f"torch {torch.__version__}, torchvision {torchvision.__version__}, one thread, kernels: {kernels}")
+    have = all(map(compiled, ("nms", "roi_pool", "roi_align")))
+    kernels = "numba" if have else "plain torch (numba is missing)"
+    print(f"torch {torch.__version__}, torchvision {torchvision.__version__}, kernels: {kernels}")
 
-    print("\nRoI pooling: images x channels x map, regions, sides, bins | torchvision ms | ours ms | ratio")
-    for name, features, rois, bins in roi_cases():
-        bench_roi_pool(name, features, rois, bins, rounds)
+    columns = f"torchvision ms | ours ms | ratio (target) | with {os.cpu_count()} threads"
+    print(f"\nRoI max pooling, 7 x 7 bins: images x channels x map, regions, sides | {columns}")
+    for shape, targets in ROI_SHAPES:
+        for sides in SIDES:
+            bench_roi_pool(shape, sides, targets if sides == "any" else (None, None), rounds)
+    print(f"\nRoIAlign, 7 x 7 bins, 2 x 2 points: images x channels x map, regions | {columns}")
+    for shape in ALIGN_SHAPES:
+        bench_roi_align(shape, rounds)
     print("\nNMS: images x boxes, how crowded, threshold | torchvision ms (a loop over images) | ours ms | ratio")
     for images, count, spread in ((8, 192, 100.0), (8, 1000, 100.0), (8, 1000, 1000.0), (2, 4000, 1000.0)):
         bench_nms(images, count, spread, rounds)
 
 
-def roi_cases() -> list[tuple[str, Tensor, Tensor, int]]:
-    """The detector's own training step, then shapes of Fast R-CNN's and of a large batch of regions."""
-    cases = []
-    for images, channels, height, width, regions, sides, bins in (
-        (8, 64, 32, 32, 256, (5, 12), 6),
-        (8, 96, 16, 16, 256, (2, 6), 7),
-        (1, 512, 37, 50, 128, (2, 8), 7),
-        (1, 512, 37, 50, 128, (12, 31), 7),
-        (1, 512, 37, 50, 1024, (12, 31), 7),
-        (2, 256, 50, 84, 1024, (2, 8), 7),
+def roi_case(shape: tuple[int, ...], sides: str) -> tuple[str, Tensor, Tensor]:
+    """A row's name, features, and regions whose corners are uniform over the map or whose sides are in a range."""
+    images, channels, height, width, regions = shape
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(images, channels, height, width, generator=draw)
+    size = torch.tensor([width, height])
+    if sides == "any":
+        corners = (torch.rand(regions, 2, 2, generator=draw) * size).sort(dim=1).values.flatten(1)
+    else:
+        low, high = SIDES[sides]
+        side = (torch.rand(regions, 2, generator=draw) * (high - low) + low) * size
+        corner = torch.rand(regions, 2, generator=draw) * (size - side)
+        corners = torch.cat([corner, corner + side], dim=1)
+    image = torch.randint(0, images, (regions, 1), generator=draw).float()
+    name = f"{images} x {channels:4} x {height:3} x {width:3}, {regions:4}"
+    return name, features, torch.cat([image, corners], dim=1)
+
+
+def bench_roi_pool(shape: tuple[int, ...], sides: str, targets: tuple[float | None, float | None], rounds: int) -> None:
+    """Forward for inference, forward and backward for training, and both on channels-last features."""
+    name, features, rois = roi_case(shape, sides)
+    theirs: Callable[[Tensor], Tensor] = partial(torchvision.ops.roi_pool, boxes=rois, output_size=7)
+    ours: Callable[[Tensor], Tensor] = partial(roi_pool, rois=rois, output_size=7)
+    check_equal(torch.ops.frcnn_lite.roi_pool(features, rois, 7, 7, 1.0), torch.ops.torchvision.roi_pool(
+        features, rois, 1.0, 7, 7))  # fmt: skip
+    last = features.contiguous(memory_format=torch.channels_last)
+    for label, x, target in (
+        ("forward", features, targets[0]),
+        ("forward, backward", features.clone().requires_grad_(), targets[1]),
+        ("the same, channels last", last.requires_grad_(), None),
     ):
-        generator = torch.Generator().manual_seed(0)
-        features = torch.randn(images, channels, height, width, generator=generator)
-        side = torch.rand(regions, 2, generator=generator) * (sides[1] - sides[0]) + sides[0]
-        corner = torch.rand(regions, 2, generator=generator) * (torch.tensor([width, height]) - side).clamp(min=0)
-        image = torch.randint(0, images, (regions, 1), generator=generator).float()
-        name = (
-            f"{images} x {channels} x {height} x {width}, {regions:4}, {sides[0]:2}-{sides[1]:2} cells, {bins} x {bins}"
-        )
-        cases.append((name, features, torch.cat([image, corner, corner + side], dim=1), bins))
-    return cases
+        check_equal((ours(x),), (theirs(x),))
+        their_step, our_step = (a_step(pool, x) for pool in (theirs, ours))
+        if x.requires_grad:
+            check_close(their_step(), our_step())
+        report(f"{name}, {sides:5}, {label}", their_step, our_step, rounds, target, threads=True)
 
 
-def bench_roi_pool(name: str, features: Tensor, rois: Tensor, bins: int, rounds: int) -> None:
-    """Forward alone, forward and backward, and both on channels-last features."""
+def bench_roi_align(shape: tuple[int, ...], rounds: int) -> None:
+    """Forward for inference, forward and backward for training."""
+    name, features, rois = roi_case(shape, "any")
+    theirs: Callable[[Tensor], Tensor] = partial(torchvision.ops.roi_align, boxes=rois, output_size=7, sampling_ratio=2)
+    ours: Callable[[Tensor], Tensor] = partial(roi_align, rois=rois, output_size=7, sampling_ratio=2)
+    for label, x in (("forward", features), ("forward, backward", features.clone().requires_grad_())):
+        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-6, atol=1e-6)
+        their_step, our_step = (a_step(align, x) for align in (theirs, ours))
+        if x.requires_grad:
+            check_close(their_step(), our_step())
+        report(f"{name}, {label}", their_step, our_step, rounds, None, threads=True)
 
-    def ours(x: Tensor) -> Tensor:
-        return roi_pool(x, rois, bins)
 
-    def theirs(x: Tensor) -> Tensor:
-        return torchvision.ops.roi_pool(x, rois, bins)
+def a_step(pool: Callable[[Tensor], Tensor], x: Tensor) -> Callable[[], Tensor]:
+    """Pool; where x requires it, also its gradient for a random gradient of the result."""
+    if not x.requires_grad:
+        return partial(pool, x)
+    grad = torch.randn(pool(x).shape, generator=torch.Generator().manual_seed(1))
 
-    for label, layout, backward in (
-        ("forward", torch.contiguous_format, False),
-        ("forward, backward", torch.contiguous_format, True),
-        ("the same, channels last", torch.channels_last, True),
-    ):
-        x = features.contiguous(memory_format=layout).requires_grad_(backward)
-        grad = torch.ones_like(ours(x))
-        check_equal(ours(x), theirs(x))
-        if backward:
-            torch.testing.assert_close(*(torch.autograd.grad(f(x), x, grad)[0] for f in (ours, theirs)))
+    def step() -> Tensor:
+        return torch.autograd.grad(pool(x), x, grad)[0]
 
-        def run(
-            pool: Callable[[Tensor], Tensor], x: Tensor = x, grad: Tensor = grad, backward: bool = backward
-        ) -> None:
-            pooled = pool(x)
-            if backward:
-                torch.autograd.grad(pooled, x, grad)
-
-        report(f"{name}, {label}", lambda: run(theirs), lambda: run(ours), rounds)
+    return step
 
 
 def bench_nms(images: int, count: int, spread: float, rounds: int) -> None:
@@ -105,31 +138,56 @@ def bench_nms(images: int, count: int, spread: float, rounds: int) -> None:
         def ours(t: float = threshold) -> Tensor:
             return nms_mask(boxes, scores, t)
 
-        check_equal(ours(), theirs())
+        check_equal((ours(),), (theirs(),))
         kept = ours().sum().item() / images
         name = f"{images} x {count}, {kept:4.0f} kept an image, {threshold}"
         report(name, theirs, ours, rounds)
 
 
-def check_equal(ours: Tensor, theirs: Tensor) -> None:
+def check_equal(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> None:
     """Stop where the results differ in a single bit: a ratio of unequal results means nothing."""
-    if not torch.equal(ours, theirs):
+    if not all(map(torch.equal, ours, theirs)):
         raise SystemExit("results differ from torchvision's; no ratio is printed")
 
 
-def report(name: str, theirs: Callable[[], object], ours: Callable[[], object], rounds: int) -> None:
+def check_close(theirs: Tensor, ours: Tensor) -> None:
+    """Gradients are sums in another order: stop where they differ by more than rounding."""
+    if (ours - theirs).abs().max() > 2e-6 * theirs.abs().max():
+        raise SystemExit("gradients differ from torchvision's; no ratio is printed")
+
+
+def report(
+    name: str,
+    theirs: Callable[[], object],
+    ours: Callable[[], object],
+    rounds: int,
+    target: float | None = None,
+    threads: bool = False,
+) -> None:
     """Time both in turn and print one row."""
-    times = [(cpu_time(theirs), cpu_time(ours)) for _ in range(rounds)]
+    times = [(seconds(theirs), seconds(ours)) for _ in range(rounds)]
     medians = [statistics.median(column) * 1e3 for column in zip(*times, strict=True)]
-    ratio = statistics.median(their / our for their, our in times)
-    print(f"{name:75} | {medians[0]:8.2f} | {medians[1]:8.2f} | {ratio:5.2f} x", flush=True)
+    wanted = "" if target is None else f"({target:g})"
+    row = f"{name:75} | {medians[0]:8.2f} | {medians[1]:8.2f} | {ratio(times):5.2f} x {wanted:4}"
+    if threads:
+        torch.set_num_threads(os.cpu_count() or 1)
+        ours()
+        elapsed = [(seconds(theirs, time.perf_counter), seconds(ours, time.perf_counter)) for _ in range(rounds)]
+        torch.set_num_threads(1)
+        row += f" | {ratio(elapsed):5.2f} x"
+    print(row, flush=True)
 
 
-def cpu_time(function: Callable[[], object]) -> float:
-    """Seconds of this thread's CPU time."""
-    start = time.thread_time()
+def ratio(times: list[tuple[float, float]]) -> float:
+    """Median of their time by ours."""
+    return statistics.median(their / our for their, our in times)
+
+
+def seconds(function: Callable[[], object], clock: Callable[[], float] = time.thread_time) -> float:
+    """Seconds a call takes; by default of this thread's CPU time."""
+    start = clock()
     function()
-    return time.thread_time() - start
+    return clock() - start
 
 
 if __name__ == "__main__":

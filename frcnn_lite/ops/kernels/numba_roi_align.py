@@ -9,7 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.kernels.numba_roi_pool import BLOCK, block_count, in_threads, load_block, njit, store_block
+from frcnn_lite.ops.kernels.numba_roi_pool import (
+    BLOCK,
+    block_count,
+    in_large_pages,
+    in_threads,
+    load_block,
+    load_image,
+    njit,
+    store_block,
+)
 
 
 @njit
@@ -67,12 +76,16 @@ def _align(first, last, features, images, rows, columns, values):  # type: ignor
     """Tasks first to last; task t is block t % blocks of image t // blocks."""
     blocks = (features.shape[1] + BLOCK - 1) // BLOCK
     row_spans, column_spans = _spans(rows), _spans(columns)
+    extents = np.empty((images.size, 4), np.int64)
+    for r in range(images.size):
+        extents[r, 0], extents[r, 1] = row_spans[r, :, 0].min(), row_spans[r, :, 1].max()
+        extents[r, 2], extents[r, 3] = column_spans[r, :, 0].min(), column_spans[r, :, 1].max()
     block = np.zeros((features.shape[2], BLOCK), features.dtype)
     found = np.empty((values.shape[2], BLOCK), features.dtype)
     strip = np.empty((columns.shape[1], BLOCK), features.dtype)
     for task in range(first, last):
         image, channel = task // blocks, task % blocks * BLOCK
-        load_block(features[image], channel, block)
+        load_image(features, channel, image, images, extents, columns.shape[2], block)
         for r in range(images.size):
             if images[r] == image:
                 _align_region(block, rows[r], columns[r], row_spans[r], column_spans[r], strip, found)
@@ -91,7 +104,7 @@ def _spread(first, last, grad, images, rows, columns, out):  # type: ignore[no-u
         block[:] = 0
         for r in range(images.size):
             if images[r] == image:
-                load_block(grad[r], channel, given)
+                load_block(grad[r], channel, 0, grad.shape[2], given)
                 _spread_region(given, rows[r], columns[r], row_spans[r], column_spans[r], strip, block)
         store_block(block, channel, out[image])
 
@@ -100,7 +113,7 @@ def align(features: Tensor, images: Tensor, row_weights: Tensor, column_weights:
     """Values (R, C, ph, pw) of features (N, C, H, W), images (R,) int64 and the weights of `align_weights`."""
     wide = features.detach().to(row_weights.dtype)
     shape = row_weights.shape[0], features.shape[1], row_weights.shape[1], column_weights.shape[1]
-    values = wide.new_empty(shape)
+    values = in_large_pages(wide.new_empty(shape))
     arrays = [x.numpy() for x in (wide.flatten(2), images, row_weights, column_weights, values.flatten(2))]
     in_threads(lambda a, b: _align(a, b, *arrays), block_count(features))
     return values.to(features.dtype)
@@ -116,9 +129,8 @@ def spread(
 ) -> Tensor:
     """Gradient (N, C, H, W); sums run in order of region, so they are the same with any number of threads."""
     wide = grad.detach().to(row_weights.dtype).contiguous()
-    out = torch.empty(
-        size, dtype=wide.dtype, memory_format=torch.channels_last if channels_last else torch.contiguous_format
-    )
+    form = torch.channels_last if channels_last else torch.contiguous_format
+    out = in_large_pages(torch.empty(size, dtype=wide.dtype, memory_format=form))
     arrays = [x.numpy() for x in (wide.flatten(2), images, row_weights, column_weights, out.flatten(2))]
     in_threads(lambda a, b: _spread(a, b, *arrays), block_count(out))
     return out.to(grad.dtype)
