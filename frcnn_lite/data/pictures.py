@@ -56,7 +56,7 @@ class AnnotatedPictures:
         return Scene(image.contiguous(), _boxes(judged), self._labels(judged), index, regions if ignored else None)
 
     def boxes(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Sizes of the pictures (P, 2) as (height, width), boxes to be found (n, 4), and of which picture each is (n,)."""
+        """Sizes of the pictures (P, 2) as (height, width), boxes to be found (n, 4), and the picture of each (n,)."""
         sizes = torch.tensor([picture.size[::-1] for picture in self.pictures if picture.size is not None])
         judged = [[thing for thing in picture.objects if not thing.ignored] for picture in self.pictures]
         owner = torch.repeat_interleave(torch.arange(len(judged)), torch.tensor([len(things) for things in judged]))
