@@ -22,6 +22,7 @@ from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.learn.workers.sharding import compare_with_ddp, detector_loss
 from frcnn_lite.parallel import any_rank
 from frcnn_lite.parallel.hang_report import CollectiveHang, Position
+from frcnn_lite.parallel.process_group import process_group
 from frcnn_lite.parallel.watchdog import Watchdog
 
 LIMIT = 1.0  # seconds in which a scene that hangs is ended; it computes for milliseconds
@@ -195,13 +196,19 @@ def sharded(rank: int, dog: Watchdog) -> dict[str, float]:
     return compare_with_ddp(rank)
 
 
-def killed() -> None:
-    """A worker of its own: rank 1 is killed in step 3, as by a system that is out of memory; rank 0 goes on."""
-    distributed.init_process_group("gloo")
-    for step in range(1, 6):
-        if step == 3 and distributed.get_rank() == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        distributed.all_reduce(torch.ones(3))
+def killed(step: int = 3) -> None:
+    """A worker of its own: rank 1 is killed in this step, as by a system that is out of memory; rank 0 goes on."""
+    with process_group("cpu"):
+        for now in range(1, 6):
+            if now == step and distributed.get_rank() == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            distributed.all_reduce(torch.ones(3))
+
+
+def wrapped() -> None:
+    """A worker of its own: a model is wrapped in DDP, and that is all."""
+    with process_group("cpu"):
+        DistributedDataParallel(nn.Linear(4, 2))
 
 
 def _batch(rank: int, step: int | None) -> Tensor:
