@@ -1,16 +1,13 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
-from frcnn_lite.viz.call_trace import CallTrace, trace_calls
 from frcnn_lite.viz.case_board import Ending, case_board
 from frcnn_lite.viz.cast_sheet import cast_sheet
-from frcnn_lite.viz.collective_lanes import collective_lanes
 from frcnn_lite.viz.curves import curves
 from frcnn_lite.viz.detections import detections
 from frcnn_lite.viz.device_lanes import DeviceLog, Lane, device_lanes
 from frcnn_lite.viz.digits import cast
 from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
-from frcnn_lite.viz.memory_shares import memory_shares
 from frcnn_lite.viz.memory_timeline import megabytes, memory_timeline
 from frcnn_lite.viz.placement import Placement, placement
 from frcnn_lite.viz.rank_samples import rank_samples
@@ -19,11 +16,9 @@ from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
 from frcnn_lite.viz.svg import Canvas, Figure
-from frcnn_lite.viz.tensor_flow import tensor_flow
 from frcnn_lite.viz.widgets import sliders
 
 __all__ = [
-    "CallTrace",
     "Canvas",
     "DeviceLog",
     "Ending",
@@ -35,13 +30,11 @@ __all__ = [
     "case_board",
     "cast",
     "cast_sheet",
-    "collective_lanes",
     "curves",
     "detections",
     "device_lanes",
     "idle_heatmap",
     "megabytes",
-    "memory_shares",
     "memory_timeline",
     "placement",
     "rank_samples",
@@ -50,6 +43,4 @@ __all__ = [
     "scene_sheet",
     "scoreboard",
     "sliders",
-    "tensor_flow",
-    "trace_calls",
 ]
