@@ -2,12 +2,14 @@
 
 from frcnn_lite.viz.case_board import Ending, case_board
 from frcnn_lite.viz.cast_sheet import cast_sheet
+from frcnn_lite.viz.collective_lanes import collective_lanes
 from frcnn_lite.viz.curves import curves
 from frcnn_lite.viz.detections import detections
 from frcnn_lite.viz.device_lanes import DeviceLog, Lane, device_lanes
 from frcnn_lite.viz.digits import cast
 from frcnn_lite.viz.flow import Flow
 from frcnn_lite.viz.idle_heatmap import idle_heatmap
+from frcnn_lite.viz.memory_shares import memory_shares
 from frcnn_lite.viz.memory_timeline import megabytes, memory_timeline
 from frcnn_lite.viz.placement import Placement, placement
 from frcnn_lite.viz.rank_samples import rank_samples
@@ -30,11 +32,13 @@ __all__ = [
     "case_board",
     "cast",
     "cast_sheet",
+    "collective_lanes",
     "curves",
     "detections",
     "device_lanes",
     "idle_heatmap",
     "megabytes",
+    "memory_shares",
     "memory_timeline",
     "placement",
     "rank_samples",
