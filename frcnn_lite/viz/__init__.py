@@ -1,5 +1,6 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
+from frcnn_lite.viz.call_trace import CallTrace, trace_calls
 from frcnn_lite.viz.case_board import Ending, case_board
 from frcnn_lite.viz.cast_sheet import cast_sheet
 from frcnn_lite.viz.collective_lanes import collective_lanes
@@ -18,9 +19,11 @@ from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
 from frcnn_lite.viz.svg import Canvas, Figure
+from frcnn_lite.viz.tensor_flow import tensor_flow
 from frcnn_lite.viz.widgets import sliders
 
 __all__ = [
+    "CallTrace",
     "Canvas",
     "DeviceLog",
     "Ending",
@@ -47,4 +50,6 @@ __all__ = [
     "scene_sheet",
     "scoreboard",
     "sliders",
+    "tensor_flow",
+    "trace_calls",
 ]
