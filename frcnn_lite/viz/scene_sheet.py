@@ -24,7 +24,8 @@ def scene_sheet(
     """Pictures in reading order, each box tagged with its label.
 
     images: (3, H, W) uint8 each; boxes: (n, 4) xyxy pixels each; labels: (n,) int each, -1 marking padding;
-    side: pixels of a picture's longer edge in the sheet; boxes_are: in words, for the text alternative. Raises ValueError when the three differ in length.
+    side: pixels of a picture's longer edge in the sheet; boxes_are: in words, for the text alternative.
+    Raises ValueError when the three differ in length.
     """
     if not len(images) == len(boxes) == len(labels):
         raise ValueError(f"{len(images)} images, {len(boxes)} boxes and {len(labels)} labels: one of each per scene")
