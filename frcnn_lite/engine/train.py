@@ -131,6 +131,8 @@ def _open_run(
     begun = replace(stored, gpus=config.gpus, workers=config.workers, checkpoint_every=config.checkpoint_every)
     if begun != config:
         raise ValueError(f"config differs from {run.config_file}; a run can only go on as it was begun")
+    if not run.checkpoint_file.exists():  # killed between its configuration and its first checkpoint
+        _save(run, trainer, 0)
     state = load_checkpoint(run.checkpoint_file)
     try:
         trainer.restore(state["trainer"])
