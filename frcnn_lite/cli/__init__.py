@@ -20,7 +20,8 @@ COMMANDS = {
     "evaluate": "print the average precision of a run as JSON",
     "predict": "draw what a run's detector finds in images",
     "export": "write a run's detector to one small file",
-    "data": "look at data",
+    "data": "look at data before a detector does",
+    "fetch": "bring a public data set into a folder",
 }
 # These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
 TOOLS = {

@@ -1,0 +1,33 @@
+"""Bring a public data set into a folder, checked and unpacked; an interrupted download goes on at the next try.
+
+python -m frcnn_lite fetch
+python -m frcnn_lite fetch BCCD --into data
+"""
+
+import argparse
+from pathlib import Path
+
+from .console import say
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", help="which; without a name, all are listed")
+    parser.add_argument(
+        "--into", type=Path, default=Path("data"), metavar="DIR", help="where to (default: %(default)s)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fetch the data set and print what to train on."""
+    from frcnn_lite.tools.fetch import DATASETS, fetch
+
+    if options.name is None:
+        for name, dataset in DATASETS.items():
+            print(f"{name:<10} {dataset.about}")
+        return 0
+    if options.name not in DATASETS:
+        raise ValueError(f"no data set {options.name!r}; there are {', '.join(DATASETS)}")
+    dataset = DATASETS[options.name]
+    data = fetch(dataset, options.into, say) / dataset.data
+    print(f"python -m frcnn_lite train --data voc:{data.as_posix()} --minutes 10 --out runs/{options.name}")
+    return 0

@@ -1,0 +1,288 @@
+"""Downloads from a server on this machine, which can do what servers do wrong; and archives of strangers."""
+
+import hashlib
+import io
+import re
+import stat
+import tarfile
+import threading
+import zipfile
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from frcnn_lite.cli import main
+from frcnn_lite.data import DataSource
+from frcnn_lite.tools.fetch import DATASETS, fetch
+from frcnn_lite.tools.fetch.catalogue import Archive, Dataset
+from frcnn_lite.tools.fetch.download import download
+from frcnn_lite.tools.fetch.penn_fudan import write_voc_annotations
+from frcnn_lite.tools.fetch.unpack import unpack
+
+CONTENT = bytes(range(256)) * 2000
+DIGEST = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
+
+
+class Files(BaseHTTPRequestHandler):
+    """Serves `server.content`; `server.ranges` whether in parts, `server.drop_after` bytes the connection ends."""
+
+    def do_GET(self):
+        content, asked = self.server.content, self.headers.get("Range")
+        self.server.requests.append((self.path, asked))
+        start = int(re.match(r"bytes=(\d+)-", asked)[1]) if asked and self.server.ranges else 0
+        if self.path == "/missing" or start >= len(content):
+            self.send_error(404 if self.path == "/missing" else 416)
+            return
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start + self.server.shift}-{len(content) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        part = content[start:]
+        self.wfile.write(part if self.server.drop_after is None else part[: self.server.drop_after])
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    server.content, server.ranges, server.drop_after, server.shift, server.requests = CONTENT, True, None, 0, []
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def get(server, path, *names, max_bytes=None):
+    download([f"{server.url}/{name}" for name in names or ("file",)], path, DIGEST, max_bytes or len(CONTENT))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file.zip"
+
+
+def leftover(path):
+    return path.with_name(path.name + ".partial")
+
+
+def test_a_file_arrives_and_is_not_fetched_twice(server, path):
+    get(server, path)
+    assert path.read_bytes() == CONTENT and not leftover(path).exists()
+    get(server, path)
+    assert len(server.requests) == 1
+
+
+def test_a_dropped_connection_goes_on_where_it_ended(server, path):
+    server.drop_after = 200_000
+    get(server, path)
+    assert path.read_bytes() == CONTENT
+    assert [asked for _, asked in server.requests] == [None, "bytes=200000-", "bytes=400000-"]
+
+
+def test_another_call_goes_on_too(server, path):
+    leftover(path).write_bytes(CONTENT[:1000])
+    get(server, path)
+    assert server.requests == [("/file", "bytes=1000-")] and path.read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_starts_again(server, path):
+    server.ranges = False
+    leftover(path).write_bytes(CONTENT[:1000])
+    get(server, path)
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_server_that_always_drops_is_given_up_and_what_came_is_kept(server, path):
+    server.ranges, server.drop_after = False, 5000
+    with pytest.raises(ConnectionError, match=r"run the same again to go on\n.*ended after 5,000 of 512,000 bytes"):
+        get(server, path)
+    assert leftover(path).read_bytes() == CONTENT[:5000] and not path.exists()
+
+
+def test_a_rest_of_another_version_is_fetched_from_the_start(server, path):
+    leftover(path).write_bytes(b"x" * 1000)
+    get(server, path)
+    assert path.read_bytes() == CONTENT and [asked for _, asked in server.requests] == ["bytes=1000-", None]
+
+
+@pytest.mark.parametrize("length", [len(CONTENT), len(CONTENT) + 10])
+def test_a_rest_that_is_complete_or_too_long(server, path, length):
+    leftover(path).write_bytes((CONTENT + b"0123456789")[:length])
+    get(server, path)
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_leaves_nothing(server, path):
+    server.content = CONTENT[::-1]
+    with pytest.raises(ValueError, match=rf"arrived with the checksum sha256:\w+, not {DIGEST}; it was not kept"):
+        get(server, path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_server_that_sends_another_part_is_not_believed(server, path):
+    leftover(path).write_bytes(CONTENT[:1000])
+    server.shift = 7
+    with pytest.raises(ConnectionError, match="asked from byte 1000"):
+        get(server, path)
+    assert leftover(path).read_bytes() == CONTENT[:1000]
+
+
+def test_an_answer_without_end_is_cut_off(server, path):
+    with pytest.raises(ValueError, match="longer than 1,000 bytes"):
+        get(server, path, max_bytes=1000)
+    assert not path.exists() and leftover(path).stat().st_size == 0
+
+
+def test_the_next_address_is_tried(server, path):
+    get(server, path, "missing", "file")
+    assert [name for name, _ in server.requests] == ["/missing", "/file"] and path.read_bytes() == CONTENT
+    path.unlink()
+    with pytest.raises(ConnectionError, match="404"):
+        get(server, path, "missing")
+    with pytest.raises(ConnectionError, match="refused"):
+        download(["http://127.0.0.1:1/file"], path, DIGEST, 10)
+
+
+def zip_of(path, *members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
+        for member, content in members:
+            pack.writestr(member, content)
+    return path
+
+
+def tar_of(path, *entries, mode="w:gz"):
+    with tarfile.open(path, mode) as pack:
+        for name, content, kind in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname, entry.size = kind, "/etc/passwd", len(content)
+            pack.addfile(entry, io.BytesIO(content))
+    return path
+
+
+def test_both_kinds_of_archives_unpack(tmp_path):
+    (tmp_path / "out").mkdir()
+    unpack(zip_of(tmp_path / "a.zip", ("x/", ""), ("x/a.txt", "one")), tmp_path / "out", 10)
+    entries = (("./", b"", tarfile.DIRTYPE), ("./x", b"", tarfile.DIRTYPE), ("./x/b.txt", b"two", tarfile.REGTYPE))
+    unpack(tar_of(tmp_path / "b.tgz", *entries), tmp_path / "out", 10)
+    assert sorted((file.name, file.read_text()) for file in (tmp_path / "out/x").iterdir()) == [
+        ("a.txt", "one"),
+        ("b.txt", "two"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/tmp/out.txt", "x/../../out.txt", "C:/out.txt", "..\\out.txt"])
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_no_member_leaves_the_folder(tmp_path, name, kind):
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    if kind == "zip":
+        archive = zip_of(tmp_path / "bad.zip", (name, "evil"))
+    else:
+        archive = tar_of(tmp_path / "bad.tar", (name, b"evil", tarfile.REGTYPE), mode="w")
+    with pytest.raises(ValueError, match="leads out of the folder"):
+        unpack(archive, inside, 100)
+    assert not list(tmp_path.rglob("out.txt"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
+def test_links_and_devices_are_refused(tmp_path, kind):
+    archive = tar_of(tmp_path / "bad.tar", ("x", b"", kind), mode="w")
+    with pytest.raises(ValueError, match=r"'x' is a (link|device); only files and folders"):
+        unpack(archive, tmp_path / "out", 100)
+
+
+def test_links_in_a_zip_are_refused(tmp_path):
+    info = zipfile.ZipInfo("x")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with pytest.raises(ValueError, match="'x' is a link"):
+        unpack(zip_of(tmp_path / "bad.zip", (info, "/etc/passwd")), tmp_path / "out", 100)
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar"])
+def test_a_bomb_stops_where_it_was_to_stop(tmp_path, ending):
+    zeros = bytes(30_000_000)
+    if ending == "zip":
+        archive = zip_of(tmp_path / "bomb.zip", ("zeros", zeros))
+    else:
+        archive = tar_of(tmp_path / "bomb.tgz", ("zeros", zeros, tarfile.REGTYPE))
+    assert archive.stat().st_size < 100_000
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ValueError, match="unpacks to more than it should, at 'zeros'"):
+        unpack(archive, tmp_path / "out", 3_000_000)
+    assert (tmp_path / "out" / "zeros").stat().st_size <= 3_000_000
+
+
+@pytest.mark.parametrize("ending", ["zip", "tgz"])
+def test_a_damaged_archive_is_named(tmp_path, ending):
+    make = {"zip": lambda p: zip_of(p, ("a", "text" * 999)), "tgz": lambda p: tar_of(p, ("a", b"text" * 999, b"0"))}
+    archive = make[ending](tmp_path / f"cut.{ending}")
+    archive.write_bytes(archive.read_bytes()[:-30])
+    with pytest.raises(ValueError, match=f"cut.{ending} is no archive, or a damaged one"):
+        unpack(archive, tmp_path / "out", 10_000)
+
+
+def dataset_of(server, content, **changes):
+    server.content = content
+    digest = "sha256:" + hashlib.sha256(content).hexdigest()
+    archive = Archive("test.zip", (f"{server.url}/file",), digest, len(content))
+    return replace(Dataset("test", "x", "", (archive,), max_unpacked_bytes=99), **changes)
+
+
+def test_a_data_set_is_there_whole_or_not_at_all(server, tmp_path, monkeypatch, capsys):
+    content = zip_of(tmp_path / "source.zip", ("x/a.txt", "one")).read_bytes()
+    into = tmp_path / "data"
+    with pytest.raises(ValueError, match="unpacks to more"):
+        fetch(dataset_of(server, content, max_unpacked_bytes=1), into)
+    assert [file.name for file in into.iterdir()] == ["test.zip"]  # what is checked need not come twice
+
+    def fail(folder):
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fetch(dataset_of(server, content, prepare=fail), into)
+    assert [file.name for file in into.iterdir()] == ["test.zip"] and len(server.requests) == 1
+    monkeypatch.setitem(DATASETS, "Test", dataset_of(server, content))
+    assert main(["fetch", "Test", "--into", str(into)]) == 0
+    assert f"--data voc:{into.as_posix()}/test/x " in capsys.readouterr().out
+    assert [file.name for file in into.iterdir()] == ["test"] and (into / "test/x/a.txt").read_text() == "one"
+    assert main(["fetch", "Test", "--into", str(into)]) == 0 and len(server.requests) == 1
+    assert main(["fetch", "Nothing"]) == 2
+
+
+def test_the_catalogue_is_complete():
+    lengths = {"sha256": 64, "md5": 32}
+    for name, dataset in DATASETS.items():
+        assert dataset.about and dataset.max_unpacked_bytes > sum(a.max_bytes for a in dataset.archives), name
+        for archive in dataset.archives:
+            algorithm, _, digest = archive.digest.partition(":")
+            assert len(digest) == lengths[algorithm] and int(digest, 16)
+            assert all(url.startswith("http") and url.endswith((".zip", ".tar")) for url in archive.urls)
+
+
+def test_penn_fudan_becomes_voc(tmp_path):
+    from PIL import Image
+
+    root = tmp_path / "PennFudanPed"
+    for folder in ("Annotation", "PNGImages"):
+        (root / folder).mkdir(parents=True)
+    Image.new("RGB", (403, 341)).save(root / "PNGImages" / "PennPed00085.png")
+    (root / "Annotation" / "PennPed00085.txt").write_text(
+        "# Compatible with PASCAL Annotation Version 1.00\n"
+        'Image filename : "PennFudanPed/PNGImages/PennPed00085.png"\nImage size (X x Y x C) : 403 x 341 x 3\n'
+        'Bounding box for object 1 "PASpersonWalking" (Xmin, Ymin) - (Xmax, Ymax) : (89, 27) - (200, 302)\n'
+    )
+    assert write_voc_annotations(tmp_path) == 1
+    (picture,), defects = DataSource.parse(f"voc:{root}@all").read()
+    assert picture.size == (403, 341) and picture.file.name == "PennPed00085.png" and defects == []
+    assert picture.objects[0].box == (88, 26, 200, 302) and picture.objects[0].name == "person"
+    (root / "Annotation" / "PennPed00085.txt").write_text("nothing")
+    (root / "Annotations" / "PennPed00085.xml").unlink()
+    (root / "Annotations").rmdir()
+    with pytest.raises(ValueError, match=r"PennPed00085\.txt is no annotation of Penn-Fudan"):
+        write_voc_annotations(tmp_path)
