@@ -1,5 +1,6 @@
 """Every exercise of the series: its reference passes, each named wrong answer fails with its own words."""
 
+import html
 import inspect
 import re
 from pathlib import Path
@@ -93,5 +94,6 @@ def test_every_mistake_has_a_dated_source(key):
 def test_solution_is_the_reference_folded(key):
     card = learn.solution(key)
     assert "<details>" in card.html
-    assert inspect.getsource(find_exercise(key).reference).splitlines()[-1].strip().split("(")[0] in card.html
+    last_line = inspect.getsource(find_exercise(key).reference).splitlines()[-1].strip()
+    assert html.escape(last_line.split("(")[0]) in card.html
     assert card.text == f"Solution of {key} (folded)"

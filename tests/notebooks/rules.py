@@ -229,8 +229,15 @@ def stored_form(notebook: Notebook) -> list[str]:
     return faults
 
 
-RULES: tuple[Callable[[Notebook], list[str]], ...] = (
-    *(file_name, top_cell, end_cells, setup_cell, cell_length, ordered_run, no_clutter, errors_on_purpose, no_stderr),
-    *(no_machine_traces, no_times, exercises, predictions, widget_twins, figures_in_words, plain_words, links),
-    *(stored_size, stored_form),
+ANYWHERE: tuple[Callable[[Notebook], list[str]], ...] = (
+    *(cell_length, ordered_run, no_clutter, errors_on_purpose, no_stderr, no_machine_traces, no_times, widget_twins),
+    *(figures_in_words, plain_words, links, stored_size, stored_form),
+)
+LESSON: tuple[Callable[[Notebook], list[str]], ...] = (
+    file_name,
+    top_cell,
+    end_cells,
+    setup_cell,
+    exercises,
+    predictions,
 )

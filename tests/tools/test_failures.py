@@ -17,7 +17,9 @@ from frcnn_lite import cli, vgpu
 from frcnn_lite.tools import copy, explain
 from frcnn_lite.tools.failures import Failure, catalogue
 from frcnn_lite.tools.failures.match import matching, nearest
+from frcnn_lite.tools.failures.notebook_page import NOTEBOOK_PAGE, notebook_page
 from frcnn_lite.tools.failures.page import PAGE, page
+from frcnn_lite.tools.failures.search import SHOWN, entry_html, find, search
 
 IDS = {entry.id: entry for entry in catalogue()}
 TODAY = [name for name, entry in IDS.items() if entry.mark == "today"]
@@ -87,6 +89,48 @@ def test_names_are_unique() -> None:
 
 def test_page_is_in_step() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run python -m frcnn_lite.tools.failures.page"
+
+
+def test_page_among_the_notebooks_is_in_step() -> None:
+    assert NOTEBOOK_PAGE.read_text(encoding="utf-8") == notebook_page(), "run python -m frcnn_lite.tools.failures.page"
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_both_pages_hold_every_entry(name: str) -> None:
+    assert f"\n### {name}\n" in page() and f"[{name}](../docs/failures.md#{name})" in notebook_page()
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("batchnorm", "running-statistics"),
+        ("BatchNorm one row", "batch-of-one"),
+        ("out of memory", "first-gpu-full"),
+        ("StopIteration", "no-parameters"),
+        ("in the middle of a log\n" + IDS["two-devices"].message, "two-devices"),
+    ],
+)
+def test_search_finds(typed: str, expected: str) -> None:
+    assert find(typed)[0].id == expected
+
+
+def test_search_field_shows_what_it_finds() -> None:
+    field = search()
+    assert find("") == list(catalogue()) and "<details" not in field.results.value
+    field.field.value = "found at least two devices"
+    assert field.results.value.startswith("<p aria-live='polite'><b>1</b> entry</p><details open>")
+    assert entry_html(IDS["two-devices"], unfolded=True) in field.results.value
+    field.field.value = "device"
+    assert field.results.value.count("<details>") == SHOWN < len(find("device"))
+    field.field.value = "zzz qqq"
+    assert "<b>0</b> entries" in field.results.value
+    assert field._repr_mimebundle_()["text/plain"].startswith("Live in JupyterLab")
+
+
+def test_entry_in_html_is_escaped_and_whole() -> None:
+    entry = IDS["tests-need-two-gpus"]
+    html = entry_html(entry)
+    assert "device_count() &gt;= 2" in html and entry.threads[0].url in html and "<details>" in html
 
 
 @pytest.mark.parametrize(

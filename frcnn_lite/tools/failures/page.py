@@ -1,4 +1,4 @@
-"""Write docs/failures.md from the catalogue: `python -m frcnn_lite.tools.failures.page`."""
+"""Write the pages of the catalogue, docs/failures.md and a notebook: `python -m frcnn_lite.tools.failures.page`."""
 
 import re
 from itertools import groupby
@@ -23,8 +23,10 @@ python train.py 2>&1 | python -m frcnn_lite explain
 in an assertion of what one would expect. Every program begins with `import torch` and `from torch import nn`. The
 notebooks, by number, stand in the plan of [00](../notebooks/00_start_here.ipynb).
 
-The page is written by `python -m frcnn_lite.tools.failures.page` from the `.toml` files of `frcnn_lite/tools/failures`;
-a test fails when they disagree.
+To search as you type, open [notebooks/failures.ipynb](../notebooks/failures.ipynb) in JupyterLab.
+
+Both pages are written by `python -m frcnn_lite.tools.failures.page` from the `.toml` files of
+`frcnn_lite/tools/failures`; a test fails when they disagree.
 """
 
 
@@ -80,5 +82,13 @@ def _fenced(text: str, language: str) -> str:
     return f"```{language}\n{text.strip()}\n```\n"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write both pages of the catalogue."""
+    from frcnn_lite.tools.failures.notebook_page import NOTEBOOK_PAGE, notebook_page  # it needs nbformat
+
     PAGE.write_text(page(), encoding="utf-8")
+    NOTEBOOK_PAGE.write_text(notebook_page(), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
