@@ -14,6 +14,10 @@ POSTS = {
         "Faster R-CNN on several GPUs",
         "guide without a date; its Python 2 and Variables point to torch 0.1 or 0.2, about 2017",
     ),
+    "001": (
+        "RoI pooling with CuPy, in simple-faster-rcnn-pytorch",
+        "notes without a date on code of 2017 and 2018, torch 0.3 or 0.4",
+    ),
     "002": (
         "grouped convolution, and einsum in place of FC layers",
         "blog post without a date; its listings point to torch 1.0 or 1.1, about 2019",
