@@ -40,9 +40,11 @@ def predict(
         letterbox = Letterbox(height=sides[1], width=sides[0])
     pixels = letterbox.place(torch.from_numpy(np.array(image)).permute(2, 0, 1))[None].to(torch.float32) / 255
     found = model(pixels.to(next(model.parameters()).device))
-    keep = found.valid[0] & (found.scores[0] >= min_score)
-    boxes = letterbox.to_picture(found.boxes[0][keep].cpu(), image.height, image.width)
-    return Prediction(boxes, found.scores[0][keep].cpu(), found.labels[0][keep].cpu())
+    boxes, scores, labels, valid = (field[0].cpu() for field in found)
+    boxes = letterbox.to_picture(boxes, image.height, image.width)
+    seen = (boxes[:, 2:] - boxes[:, :2] >= 1).all(dim=1)  # what is found on the grey beside the picture is not in it
+    keep = valid & (scores >= min_score) & seen
+    return Prediction(boxes[keep], scores[keep], labels[keep])
 
 
 def predict_file(

@@ -144,4 +144,6 @@ def _open_run(
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
     if is_main_rank():
-        save_checkpoint(run.checkpoint_file, {"step": step, "trainer": trainer.state()})
+        # The configuration too: a checkpoint that is found alone names its classes and its preprocessing
+        config = json.loads(trainer.config.to_json())
+        save_checkpoint(run.checkpoint_file, {"step": step, "config": config, "trainer": trainer.state()})

@@ -1,0 +1,101 @@
+"""From a reader's own folder to a detector, on the command line."""
+
+import json
+
+import pytest
+import torch
+from annotated_folders import write_coco, write_image, write_voc
+
+from frcnn_lite.cli import main
+
+STEPS = ("--steps", "3", "--batch-size", "2", "--image-size", "64x96")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    names = "abcdefgh"
+    pictures = {name: [("dog", (9, 9, 40, 40)), ("cat", (41, 11, 60, 30), name == "h")] for name in names}
+    pictures["b"].append(("dog", (60, 5, 60, 5)))
+    lists = {"train": list("abcd"), "val": list("ef"), "trainval": list("abcdef"), "test": list("gh")}
+    return write_voc(tmp_path_factory.mktemp("voc") / "pets", pictures, lists)
+
+
+@pytest.fixture(scope="module")
+def run(folder, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs") / "pets"
+    with pytest.warns(UserWarning, match="no_area: 1"):
+        assert main(["train", "--data", f"voc:{folder}", "--out", str(directory), *STEPS]) == 0
+    return directory
+
+
+def test_what_the_data_decides_is_said_and_stored(folder, tmp_path, capsys):
+    with pytest.warns(UserWarning, match=r"no_area: 1\n  Annotations/b.xml"):
+        assert main(["train", "--data", f"voc:{folder}", "--out", str(tmp_path / "run"), *STEPS]) == 0
+    said = capsys.readouterr().err
+    assert f"6 pictures of voc:{folder}@trainval, judged on 2 of voc:{folder}@test" in said
+    assert "2 classes: cat, dog\npictures brought to 96 x 64; anchors of " in said
+    stored = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (stored["class_names"], stored["image_size"]) == (["cat", "dog"], [64, 96])
+    alone = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["config"]
+    assert alone["class_names"] == ["cat", "dog"] and alone["model"]["num_classes"] == 2
+
+
+def test_a_run_is_judged_on_its_test_split_or_on_other_data(folder, run, tmp_path, capsys):
+    assert main(["evaluate", "--run", str(run)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["images"], result["objects"]) == (2, 3)  # of four objects one is difficult
+    assert main(["evaluate", "--run", str(run), "--data", f"voc:{folder}@val"]) == 0
+    assert json.loads(capsys.readouterr().out)["objects"] == 4
+    box = {"bbox": [8, 8, 32, 32], "category_id": 7}
+    other = write_coco(tmp_path / "other.json", {"x.jpg": [box, {**box, "iscrowd": 1}]}, names=("dog", "cow"))
+    assert main(["evaluate", "--run", str(run), "--data", f"coco:{other}@all"]) == 0
+    assert json.loads(capsys.readouterr().out)["objects"] == 1
+
+
+def test_a_run_predicts_without_the_data_it_learned_from(run, tmp_path, capsys):
+    config = json.loads((run / "config.json").read_text())
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("checkpoint.pt", "log.jsonl"):
+        (moved / name).write_bytes((run / name).read_bytes())
+    gone = {**config, "data": "voc:/gone@train", "test_data": "voc:/gone@test"}
+    (moved / "config.json").write_text(json.dumps(gone))
+    write_image(tmp_path / "large.jpg", 300, 500)
+    found = ["--out", str(tmp_path / "found"), "--min-score", "0"]
+    assert main(["predict", "--run", str(moved), str(tmp_path / "large.jpg"), *found]) == 0
+    assert (tmp_path / "found" / "large.png").is_file()
+    assert main(["evaluate", "--run", str(moved)]) == 2
+    assert "'voc:/gone@test': no such file or directory" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_with_the_same_pictures(folder, tmp_path):
+    whole, halted = tmp_path / "whole", tmp_path / "halted"
+    from frcnn_lite import engine
+
+    with pytest.warns(UserWarning):
+        config = engine.fit_to_data(engine.TrainConfig(data=f"voc:{folder}", steps=4, batch_size=2, test_images=0))
+        engine.train(config, whole, progress=False)
+
+    def stop(record):
+        if record["step"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning):
+        assert engine.train(config, halted, on_step=stop, progress=False).interrupted
+    with pytest.warns(UserWarning):
+        assert main(["train", "--resume", "--out", str(halted)]) == 0
+    a, b = (torch.load(run / "checkpoint.pt", weights_only=True)["trainer"] for run in (whole, halted))
+    assert engine.same_bits(a, b)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--handle", "no_area=raise"], "no_area: 1"),
+        (["--handle", "box=drop"], "no defect is called 'box'"),
+        (["--test-data", "voc:/gone"], "no such file or directory"),
+    ],
+)
+def test_what_is_refused_is_refused_before_a_step(folder, tmp_path, capsys, options, words):
+    assert main(["train", "--data", f"voc:{folder}", "--out", str(tmp_path / "run"), *STEPS, *options]) == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "run").exists()
