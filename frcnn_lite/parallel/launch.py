@@ -25,6 +25,7 @@ from torch.distributed import TCPStore
 from frcnn_lite.parallel.rank_process import WHERE, live
 
 GRACE = 1.0  # seconds after the first failure in which the others, who wait for that rank, may fail too
+PATIENCE = 0.5  # seconds: a wait without end cannot be interrupted on Windows
 ANSWER = 2.0  # seconds in which a rank that hangs may say where
 HOST = "127.0.0.1"  # by number: a host name that does not resolve is the usual trouble on macOS and Windows
 # What a rank says when another is gone.
@@ -210,7 +211,8 @@ def _await(ranks: list[_Rank], timeout: float) -> list[Any]:
     running = dict(enumerate(ranks))
     deadline = time.monotonic() + timeout
     while running and (left := deadline - time.monotonic()) > 0:
-        wait([end for rank in running.values() for end in (rank.wire, rank.process.sentinel)], left)
+        ends = [end for rank in running.values() for end in (rank.wire, rank.process.sentinel)]
+        wait(ends, min(left, PATIENCE))
         for number, rank in list(running.items()):
             outcome = rank.outcome()
             if isinstance(outcome, _Result):

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -94,23 +96,48 @@ def test_what_ranks_cannot_share_is_refused(ranks):
 
 
 def torchrun(*arguments):
+    """The command as torchrun would run it. The second -- keeps --run from being read as its own --run-path."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
-    ended = subprocess.run(
-        [*command, "frcnn_lite", *map(str, arguments)], capture_output=True, text=True, timeout=300, env=os.environ
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended
+    return [*command, "frcnn_lite", *map(str, arguments)]
+
+
+def ended(command):
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
+    return process
 
 
 def test_train_and_evaluate_under_torchrun(tmp_path):
     out = tmp_path / "run"
     length = ("--steps", 2, "--batch-size", 3, "--train-images", 8, "--test-images", 3)
-    said = torchrun("train", "--data", "digits", *length, "--out", out).stderr
+    said = ended(torchrun("train", "--data", "digits", *length, "--out", out)).stderr
     assert said.count("2 steps of 3 images") == said.count("on 3 unseen pictures") == 1
     assert [record["step"] for record in load_run(out).history] == [0, 1]
-    printed = torchrun("evaluate", "--run", out, "--images", 5).stdout
+    printed = ended(torchrun("evaluate", "--run", out, "--images", 5)).stdout
     (line,) = [line for line in printed.splitlines() if line.startswith("{")]  # gloo greets on stdout, too
     run = load_run(out)
     judged = json.loads(line)
     assert judged["images"] == 5
     assert judged["AP"] == pytest.approx(evaluate(run.model, DigitScenes("test", 5)).AP, abs=1e-6)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="torchrun passes Ctrl-C on by a POSIX signal")
+def test_ctrl_c_under_torchrun_saves_and_another_number_of_processes_goes_on(tmp_path):
+    out = tmp_path / "run"
+    length = ("--steps", 500, "--batch-size", 2, "--train-images", 8, "--test-images", 0)
+    process = subprocess.Popen(torchrun("train", *length, "--out", out), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not ((out / "log.jsonl").exists() and (out / "log.jsonl").stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    steps = load_run(out).step
+    assert f"stopped after {steps} of 500 steps" in said and 0 < steps < 500
+    assert [record["step"] for record in load_run(out).history] == list(range(steps))
+    config = load_run(out).config
+    resumed = train(config, out, resume=True, progress=False, on_step=stop)
+    assert resumed.interrupted and len(resumed.history) == steps + 1
+
+
+def stop(record):
+    raise KeyboardInterrupt
