@@ -52,10 +52,15 @@ def _edges(height: int, width: int) -> Tensor:
 
 
 class LetterboxedScenes:
-    """The scenes of `dataset`, all on one canvas, so that any of them make a batch."""
+    """The scenes of `dataset`, all on one canvas, so that any of them make a batch.
 
-    def __init__(self, dataset: DetectionDataset, letterbox: Letterbox) -> None:
+    keep_bytes: so much of the finished pictures is kept in memory, by each process, so that they are decoded and resized
+    once; 0 where `dataset` gives another scene every time.
+    """
+
+    def __init__(self, dataset: DetectionDataset, letterbox: Letterbox, *, keep_bytes: int = 0) -> None:
         self.dataset, self.letterbox = dataset, letterbox
+        self._room, self._kept = keep_bytes, dict[int, Scene]()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -65,7 +70,15 @@ class LetterboxedScenes:
         return len(self.dataset)
 
     def __getitem__(self, index: int, /) -> Scene:
-        scene = self.dataset[index]
+        if index in self._kept:
+            return self._kept[index]
+        scene = self._place(self.dataset[index])
+        if scene.image.nbytes <= self._room:
+            self._room -= scene.image.nbytes
+            self._kept[index] = scene
+        return scene
+
+    def _place(self, scene: Scene) -> Scene:
         height, width = scene.image.shape[1:]
         boxes = self.letterbox.to_canvas(scene.boxes, height, width)
         ignored = scene.ignored

@@ -19,6 +19,7 @@ from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine.config import TrainConfig
 
 TEST_SEED = 0  # not the run's: every run is judged on the same pictures
+KEEP_BYTES = 2**30
 FLIP = 0.5  # of the pictures of a folder: most things have no writing on them
 
 
@@ -92,7 +93,8 @@ def _digits(split: str, length: int, seed: int, config: TrainConfig) -> DigitSce
 
 
 def _on_canvas(source: DataSource, length: int, config: TrainConfig) -> DetectionDataset:
-    return LetterboxedScenes(_annotated(source, length, config), Letterbox(*config.image_size))
+    found = _annotated(source, length, config)
+    return LetterboxedScenes(found, Letterbox(*config.image_size), keep_bytes=KEEP_BYTES)
 
 
 def _annotated(source: DataSource, length: int, config: TrainConfig) -> AnnotatedPictures:

@@ -41,6 +41,21 @@ def test_a_picture_of_the_size_of_the_canvas_is_left_as_it_is():
     assert torch.equal(LetterboxedScenes(scenes, Letterbox(128, 128))[1].image, scenes[1].image)
 
 
+def test_as_many_pictures_are_kept_as_there_is_room_for():
+    asked = []
+
+    class Counting(DigitScenes):
+        def __getitem__(self, index):
+            asked.append(index)
+            return super().__getitem__(index)
+
+    scenes = LetterboxedScenes(Counting("test", 3), Letterbox(64, 64), keep_bytes=2 * 3 * 64 * 64)
+    first = [scenes[k] for k in range(3)]
+    again = [scenes[k] for k in range(3)]
+    assert asked == [0, 1, 2, 2]
+    assert all(torch.equal(a.image, b.image) for a, b in zip(first, again, strict=True))
+
+
 def test_mirrored_pictures_and_boxes_belong_together():
     batch = collate([DigitScenes("train", 4)[k] for k in range(4)])
     chosen = torch.tensor([True, False, True, False])
