@@ -54,8 +54,8 @@ def _edges(height: int, width: int) -> Tensor:
 class LetterboxedScenes:
     """The scenes of `dataset`, all on one canvas, so that any of them make a batch.
 
-    keep_bytes: so much of the finished pictures is kept in memory, by each process, so that they are decoded and resized
-    once; 0 where `dataset` gives another scene every time.
+    keep_bytes: so much of the finished pictures each process keeps in memory, to decode and resize them only once; 0
+    where `dataset` gives another scene every time.
     """
 
     def __init__(self, dataset: DetectionDataset, letterbox: Letterbox, *, keep_bytes: int = 0) -> None:

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frcnn_lite.data import Batch, DigitScenes, Letterbox, LetterboxedScenes, collate, mirror
@@ -9,6 +9,7 @@ sides = st.integers(1, 700)
 
 
 @given(sides, sides, st.integers(8, 300), st.integers(8, 300))
+@settings(deadline=None)
 def test_boxes_come_back_from_the_canvas(height, width, canvas_height, canvas_width):
     letterbox = Letterbox(canvas_height, canvas_width)
     boxes = torch.tensor([[0, 0, width, height], [width / 4, height / 3, width / 2, height]], dtype=torch.float32)
