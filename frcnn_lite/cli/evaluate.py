@@ -9,6 +9,7 @@ abbreviations, from reading `--run` as its own `--run-path` (pytorch issue 12060
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
 
     stored = engine.load_run(options.run)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
-    pictures = engine.held_out_pictures(config, options.images)
+    pictures = engine.held_out_pictures(config, options.images or (sys.maxsize if options.data else None))
     with process_group() as device:
         result = engine.evaluate(stored.model.to(device), pictures, batch_size=stored.config.batch_size)
         if is_main_rank():

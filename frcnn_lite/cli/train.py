@@ -12,6 +12,7 @@ of the pictures, anchors; and from the configuration. It is printed.
 """
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--data", help="digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT names a split"
     )
     parser.add_argument("--test-data", metavar="DATA", help="what to judge on (default: another split of --data)")
-    parser.add_argument("--image-size", type=_size, metavar="HxW", help="pixels all pictures are brought to")
+    parser.add_argument("--image-size", type=height_by_width, metavar="HxW", help="pixels all pictures are brought to")
+    parser.add_argument("--flip", type=float, help="share of the pictures mirrored (0.5, where they are not digits)")
     parser.add_argument(
         "--handle",
         action="append",
@@ -84,10 +86,14 @@ def _stored_config(options: argparse.Namespace) -> "TrainConfig":
 def _new_config(options: argparse.Namespace) -> "TrainConfig":
     from frcnn_lite import engine
 
-    config = engine.TrainConfig(**{name: value for name, value in _given(options).items() if value is not None})
+    given = {name: value for name, value in _given(options).items() if value is not None}
+    if given.get("data", "digits") != "digits":
+        given = {"train_images": sys.maxsize, "test_images": sys.maxsize, **given}  # digits alone are without end
+    config = engine.TrainConfig(**given)
     # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
     engine.RunDirectory.require_free(options.out)
     config = engine.fit_to_data(config, keep_image_size=options.image_size is not None)
+    config = config if options.flip is None else replace(config, flip=options.flip)
     engine.train_pictures(config)
     if config.data != "digits":
         say(_describe(config))
@@ -106,13 +112,13 @@ def _describe(config: "TrainConfig") -> str:
     )
 
 
-def _size(text: str) -> tuple[int, int]:
+def height_by_width(text: str) -> tuple[int, int]:
     height, _, width = text.partition("x")
     return int(height), int(width or height)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers")
+    names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers", "flip")
     given = {name: getattr(options, name) for name in (*names, "train_images", "test_images")}
     return {**given, "handle": options.handle and tuple(options.handle)}
 

@@ -5,6 +5,7 @@ T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014; format
 
 import json
 from collections import defaultdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ def _image_folder(file: Path, images: list[dict[str, Any]]) -> Path:
 
 
 def _load(file: Path) -> dict[str, Any]:
+    return _parse(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)  # COCO's own file has 450 MB, and is asked for its splits, its classes and its pictures
+def _parse(file: Path, changed: int) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -83,18 +83,18 @@ def _sound_picture(
     """The picture as it can be used, None when it cannot, and everything that is wrong with it."""
     if isinstance(size, Defect):
         return None, [size]
+    defects = []
     if picture.size is not None and picture.size != size:
         detail = f"annotated as {picture.size[0]} x {picture.size[1]}, the image is {size[0]} x {size[1]}"
-        mismatch = [Defect(picture.source, "other_size", detail)]
+        defects.append(Defect(picture.source, "other_size", detail))
         if handling.other_size == "skip":
-            return None, mismatch
-    else:
-        mismatch = []
-    objects, defects = _sound_objects(picture, size, class_names, handling)
+            return None, defects
+    objects, wrong = _sound_objects(picture, size, class_names, handling)
+    defects += wrong
     if not objects:
         defects.append(Defect(picture.source, "empty", "no objects"))
     keep = bool(objects) or handling.empty == "keep"
-    return picture._replace(objects=objects, size=size) if keep else None, mismatch + defects
+    return picture._replace(objects=objects, size=size) if keep else None, defects
 
 
 def _sound_objects(

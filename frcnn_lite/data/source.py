@@ -61,7 +61,7 @@ class DataSource:
         """COCO's list of categories; in VOC folders, which have none, the names that occur in `pictures`, sorted."""
         if self.kind == "coco":
             return coco_class_names(self.path)
-        return tuple(sorted({thing.name for picture in pictures for thing in picture.objects}))
+        return tuple(sorted({thing.name for picture in pictures for thing in picture.objects} - {""}))
 
 
 def choose_splits(data: str, test_data: str = "") -> tuple[DataSource, DataSource]:

@@ -19,20 +19,23 @@ IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 def voc_splits(root: Path) -> dict[str, list[str]]:
     """The names of the pictures in each split: those of ImageSets/Main, or else "all", "train" and a fifth, "test".
 
+    Lists that name nothing to judge on, neither "test" nor "val", are only taken to say which pictures there are.
     Raises FileNotFoundError for a folder without annotations.
     """
-    lists = sorted((root / "ImageSets" / "Main").glob("*.txt"))
+    lists = {file.stem: file for file in sorted((root / "ImageSets" / "Main").glob("*.txt"))}
     # CLASS_SPLIT.txt says for every picture of SPLIT whether it has the class: no split of its own
-    names = {file.stem for file in lists}
-    whole = [file for file in lists if file.stem.rpartition("_")[2] not in names or "_" not in file.stem]
-    if whole:
-        return {file.stem: _read_list(file) for file in whole}
-    stems = sorted(file.stem for file in _folder(root, ANNOTATION_FOLDERS, (".xml",)).glob("*.xml"))
-    return {
-        "all": stems,
-        "train": [stem for stem in stems if not is_held_out(stem)],
-        "test": [stem for stem in stems if is_held_out(stem)],
+    whole = {
+        name: _read_list(file)
+        for name, file in lists.items()
+        if name.rpartition("_")[2] not in lists or "_" not in name
     }
+    if {"test", "val"} & whole.keys():
+        return whole
+    folder = _folder(root, ANNOTATION_FOLDERS, (".xml",))
+    listed = {name for names in whole.values() for name in names}
+    stems = sorted(listed or (file.stem for file in folder.glob("*.xml")))
+    parts = {held: [stem for stem in stems if is_held_out(stem) == held] for held in (False, True)}
+    return {**whole, "all": stems, "train": parts[False], "test": parts[True]}
 
 
 def read_voc(root: Path, names: list[str]) -> tuple[list[Picture], list[Defect]]:

@@ -25,10 +25,10 @@ def test_the_page_of_a_folder(tmp_path):
 
 def test_the_command_says_whether_there_are_defects(tmp_path, capsys):
     write_voc(tmp_path / "sound", {name: [("dog", (9, 9, 40, 40))] for name in "ab"}, {"train": ["a"], "val": ["b"]})
-    write_voc(tmp_path / "empty", {"a": []}, {"train": ["a"]})
+    write_voc(tmp_path / "empty", {"a": []}, {"val": ["a"]})
     assert main(["data", "check", str(tmp_path / "sound")]) == 0
     assert capsys.readouterr().out.endswith("defects: 0\n")
     assert main(["data", "check", f"voc:{tmp_path / 'empty'}"]) == 1
     page = capsys.readouterr().out
-    assert "no split of ['train'] can be test or val" in page and "empty: 1" in page
+    assert "no split of ['val'] can be trainval or train" in page and "empty: 1" in page
     assert main(["data", "check", str(tmp_path / "nowhere")]) == 2

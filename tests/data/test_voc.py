@@ -30,6 +30,13 @@ def test_without_lists_a_fifth_is_held_out_the_same_every_time(tmp_path):
     assert set(voc_splits(tmp_path)["test"]) >= set(splits["test"]) - {"picture0"}
 
 
+def test_lists_without_anything_to_judge_on_say_which_pictures_there_are(tmp_path):
+    names = [f"picture{k}" for k in range(30)]
+    write_voc(tmp_path, {name: [] for name in [*names, "other"]}, {"train": names})
+    splits = voc_splits(tmp_path)
+    assert splits["all"] == sorted(names) == sorted(splits["train"] + splits["test"]) and len(splits["test"]) > 2
+
+
 def test_tools_lay_files_out_in_their_own_way(tmp_path):
     write_voc(tmp_path / "voc", {"a": [("dog", (1, 1, 10, 20))]})
     flat = tmp_path / "flat"
