@@ -14,6 +14,7 @@ from frcnn_lite.viz.memory_shares import memory_shares
 from frcnn_lite.viz.memory_timeline import megabytes, memory_timeline
 from frcnn_lite.viz.placement import Placement, placement
 from frcnn_lite.viz.rank_samples import rank_samples
+from frcnn_lite.viz.roi_bins import roi_figure
 from frcnn_lite.viz.row_weights import row_weights
 from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
@@ -45,6 +46,7 @@ __all__ = [
     "memory_timeline",
     "placement",
     "rank_samples",
+    "roi_figure",
     "row_weights",
     "scatter_flow",
     "scene_sheet",

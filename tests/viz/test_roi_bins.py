@@ -1,0 +1,34 @@
+"""The figure of a region shows what the operators compute."""
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import torch
+
+from frcnn_lite import ops
+from frcnn_lite.viz.roi_bins import roi_figure
+
+COUNTING = torch.arange(36).view(6, 6)
+
+
+def test_hook_box_in_words():
+    figure = roi_figure(COUNTING, (24, 24, 40, 40))
+    assert "rows 2 and 3, columns 2 and 3" in figure.description
+    assert "RoI pooling gives 14, 15, 20, 21;" in figure.description
+    assert "across: 1.50 becomes 2, 2.50 becomes 3" in figure.description
+    ElementTree.fromstring(figure.markup)
+
+
+@pytest.mark.parametrize("box", [(0, 0, 95, 95), (50, 60, 20, 10), (70, 70, 150, 150), (-60, -60, -40, -40)])
+@pytest.mark.parametrize("bins", [1, 2, 4])
+def test_circles_are_the_argmax(box, bins):
+    rois = torch.tensor([[0.0, *box]])
+    _, argmax = ops.roi_pool_with_argmax(COUNTING.float()[None, None], rois, bins, 1 / 16)
+    figure = roi_figure(COUNTING, box, bins)
+    assert figure.markup.count("<circle") == len(set(argmax.flatten().tolist()) - {-1})
+    ElementTree.fromstring(figure.markup)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match=r"at most 12 x 12 cells, 1 to 4 bins"):
+        roi_figure(torch.zeros(13, 3), (0, 0, 1, 1))
