@@ -1,5 +1,7 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
+from frcnn_lite.viz.anchor_fit import anchor_fit
+from frcnn_lite.viz.anchor_picture import anchor_picture
 from frcnn_lite.viz.call_trace import CallTrace, trace_calls
 from frcnn_lite.viz.case_board import Ending, case_board
 from frcnn_lite.viz.cast_sheet import cast_sheet
@@ -19,6 +21,7 @@ from frcnn_lite.viz.row_weights import row_weights
 from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
+from frcnn_lite.viz.suppression import suppression_step
 from frcnn_lite.viz.svg import Canvas, Figure
 from frcnn_lite.viz.tensor_flow import tensor_flow
 from frcnn_lite.viz.widgets import sliders
@@ -33,6 +36,8 @@ __all__ = [
     "Lane",
     "Placement",
     "Score",
+    "anchor_fit",
+    "anchor_picture",
     "case_board",
     "cast",
     "cast_sheet",
@@ -52,6 +57,7 @@ __all__ = [
     "scene_sheet",
     "scoreboard",
     "sliders",
+    "suppression_step",
     "tensor_flow",
     "trace_calls",
 ]

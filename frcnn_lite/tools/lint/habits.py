@@ -6,7 +6,11 @@ NOT_A_MODULE = (
     r"Dataset|Sampler|Loader|Transform|Trainer|Solver|Runner|Learner|Engine|Agent|Config|TestCase|Exception|Error"
 )
 DATA_CLASS = r"Dataset|Sampler|Loader|Transform|Fetcher"
-DATA_PLACES = {"data", "dataset", "datasets", "dataloader", "dataloaders", "transforms", "augmentations"}
+# Files and folders whose code has its home on the CPU.
+CPU_PLACES = {
+    *("data", "dataset", "datasets", "dataloader", "dataloaders", "transforms", "augmentations"),
+    *("viz", "vis", "visualization", "plotting", "figures"),
+}
 DRIVER_CLASS = r"Trainer|Solver|Runner|Learner|Engine|Agent|Test"
 DATA_FUNCTION = (
     r"collate|transform|augment|(^|_)(load|read|parse|preprocess|prefetch|preload)|__getitem__|loader|dataset|convert"

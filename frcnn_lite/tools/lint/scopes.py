@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from .habits import (
+    CPU_PLACES,
     DATA_CLASS,
     DATA_FUNCTION,
-    DATA_PLACES,
     DRIVER_CLASS,
     DRIVER_FUNCTION,
     NOT_A_MODULE,
@@ -51,7 +51,7 @@ class Program:
 
     def __init__(self, tree: ast.Module, path: str = "") -> None:
         self.tree, self.names = tree, Names(tree)
-        self.of_data = not DATA_PLACES.isdisjoint((*Path(path).parts[-3:-1], Path(path).stem))
+        self.of_data = not CPU_PLACES.isdisjoint((*Path(path).parts[-3:-1], Path(path).stem))
         self.scopes = list(self._scopes())
 
     @cached_property

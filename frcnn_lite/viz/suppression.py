@@ -1,0 +1,89 @@
+"""Greedy non-maximum suppression, one step of it: the box just kept, those it removes, those still waiting."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from frcnn_lite.viz.palette import BLACK, BLUE, SKY, VERMILLION
+from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag, tag_corner
+from frcnn_lite.viz.svg import FAINT, RULE, Canvas, Figure
+
+GAP, TOP, LIST, ROW = 14, 84, 250, 20
+KEPT, NOW, REMOVED, WAITING = "kept", "kept now", "removed", "waiting"
+STYLE: dict[str, tuple[str, str | None]] = {
+    KEPT: (BLUE, None),
+    NOW: (BLACK, None),
+    REMOVED: (VERMILLION, "3 3"),
+    WAITING: (SKY, "1 3"),
+}
+
+
+def suppression_step(image: ArrayLike, boxes: ArrayLike, scores: ArrayLike, threshold: float, step: int) -> Figure:
+    """The state after `step` boxes have been kept (0: none yet).
+
+    image (3, H, W) uint8; boxes (R, 4); scores (R,); threshold: a box goes when its IoU with the one kept is greater.
+    A step beyond the last kept box shows the end.
+    """
+    corners, values = np.asarray(boxes, dtype=float), np.asarray(scores, dtype=float)
+    order = np.argsort(-values, kind="stable")
+    corners, values = corners[order], values[order]
+    states, removed_by, done = _walk(corners, threshold, step)
+    title = f"Suppression after {done} kept boxes, threshold {threshold:.2f}"
+    canvas = Canvas(LIST + 340 + 3 * GAP, max(TOP + 340, TOP + ROW * len(values)) + GAP, title, _describe(states, done))
+    canvas.text(GAP, 26, title, size=16, font_weight="bold")
+    _draw_legend(canvas)
+    origin = (GAP, TOP)
+    scale = draw_picture(canvas, image, *origin, 340)
+    for state in (WAITING, REMOVED, KEPT, NOW):
+        for index in np.flatnonzero(states == state):
+            colour, dashes = STYLE[state]
+            draw_box(canvas, corners[index], origin, scale, colour, dashes)
+            if state in (KEPT, NOW):
+                draw_tag(canvas, str(index + 1), *tag_corner(corners[index], origin, scale, 340), colour)
+    _draw_list(canvas, values, states, removed_by)
+    return canvas.figure()
+
+
+def _walk(boxes: NDArray, threshold: float, steps: int) -> tuple[NDArray, NDArray, int]:
+    """What each box (best first) is after some steps, which box removed it, and how many steps there were."""
+    states, removed_by, done = np.full(len(boxes), WAITING, dtype=object), np.full(len(boxes), -1), 0
+    while done < steps and (states == WAITING).any():
+        states[states == NOW] = KEPT
+        best = int(np.flatnonzero(states == WAITING)[0])
+        states[best] = NOW
+        gone = (states == WAITING) & (_iou(boxes[best], boxes) > threshold)
+        states[gone], removed_by[gone] = REMOVED, best
+        done += 1
+    return states, removed_by, done
+
+
+def _iou(box: NDArray, others: NDArray) -> NDArray:
+    shared = np.clip(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0, None).prod(axis=1)
+    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
+    return shared / np.maximum((box[2:] - box[:2]).prod() + areas - shared, 1e-9)
+
+
+def _draw_legend(canvas: Canvas) -> None:
+    x = GAP
+    for words, (colour, dashes) in STYLE.items():
+        canvas.rect(x, 40, 18, 14, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
+        canvas.text(x + 26, 52, words, size=12)
+        x += 104
+
+
+def _draw_list(canvas: Canvas, scores: NDArray, states: NDArray, removed_by: NDArray) -> None:
+    left = 340 + 2 * GAP
+    canvas.text(left, TOP - 10, "by falling score", size=12, fill=FAINT)
+    for row, (score, state) in enumerate(zip(scores, states, strict=True)):
+        y = TOP + row * ROW
+        words = f"{state} by {removed_by[row] + 1}" if state == REMOVED else state
+        canvas.line(left, y + ROW - 2, left + LIST, y + ROW - 2, stroke=RULE)
+        canvas.rect(left, y + 3, 10, 10, fill=STYLE[state][0])
+        canvas.text(left + 18, y + 13, f"{row + 1}", size=12, font_weight="bold")
+        canvas.text(left + 46, y + 13, f"{score:.2f}", size=12)
+        canvas.text(left + 96, y + 13, words, size=12)
+
+
+def _describe(states: NDArray, done: int) -> str:
+    count = {name: int((states == name).sum()) for name in STYLE}
+    kept = count[KEPT] + count[NOW]
+    return f"{len(states)} boxes by falling score; {kept} kept, {count[REMOVED]} removed, {count[WAITING]} waiting."
