@@ -16,5 +16,6 @@ model = torch.nn.parallel.DistributedDataParallel(
                                                 output_device=args.local_rank
                                                 )
 rank, local_rank = os.environ["RANK"], os.environ["LOCAL_RANK"]  # completed
-print(f"rank {rank}: --local_rank {args.local_rank}, LOCAL_RANK={local_rank}, model on {model.device}")  # completed
+line = f"rank {rank}: --local_rank {args.local_rank}, LOCAL_RANK={local_rank}, model on {model.device}"  # completed
+print(line + "\n", end="")  # completed: in one write, so that the lines of two ranks do not mix
 torch.distributed.destroy_process_group()  # completed
