@@ -62,10 +62,9 @@ def test_virtual_gpus_reach_the_ranks():
     ],
 )
 def test_the_rank_that_failed_is_named_and_not_the_one_that_waited(rank, how, reason, details, capsys):
-    start = time.monotonic()
     with pytest.raises(RankFailed) as caught:
         run_ranks(rank_workers.meet, 2, rank, how)
-    assert time.monotonic() - start < 60  # far from the ten minutes that the other rank would wait
+    assert time.time() - caught.value.failures[rank].when < 10  # seconds, where the other rank would wait minutes
     assert str(caught.value) == reason and caught.value.rank == rank
     assert details in caught.value.details and any(details in note for note in caught.value.__notes__)
     if 1 - rank in caught.value.failures:
