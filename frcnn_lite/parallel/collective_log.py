@@ -34,6 +34,8 @@ COLLECTIVES = tuple(
 )
 HISTORY = 12  # collectives that a rank remembers
 TORCH = str(Path(torch.__file__).parent)
+# Frames that stand between a program and what it waits for; virtual GPUs put theirs around PyTorch's functions.
+BETWEEN = (TORCH, __file__, str(Path(__file__).parents[1] / "vgpu"))
 
 
 @dataclass(eq=False)
@@ -199,7 +201,7 @@ def _future_of(work: Any) -> Future[Any] | None:
 
 
 def site(frame: FrameType | None) -> str:
-    """File and line of the innermost frame that is neither PyTorch's nor this file's."""
-    while frame is not None and frame.f_code.co_filename.startswith((TORCH, __file__)):
+    """File and line of the innermost frame of the program itself."""
+    while frame is not None and frame.f_code.co_filename.startswith(BETWEEN):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""

@@ -90,11 +90,12 @@ def diagnose(positions: Sequence[Position]) -> str:
     """What the ranks wait for, in one line, and then one line for each rank.
 
     A rank that waits is a victim. The cause is a rank that has not come to the same collective, or that came to another
-    one under the same number. Raises ValueError when there is no position.
+    one under the same number; a last line says where ranks first called from different lines of the program, since that
+    is where a call was left out. Raises ValueError when there is no position.
     """
     if not positions:
         raise ValueError("positions is empty: a diagnosis needs one for each rank")
-    return "\n".join([_cause(positions), *(f"  {position}" for position in positions)])
+    return "\n".join([_cause(positions), *(f"  {position}" for position in positions), *_parted(positions)])
 
 
 def _cause(positions: Sequence[Position]) -> str:
@@ -119,6 +120,18 @@ def _cause(positions: Sequence[Position]) -> str:
         return f"all ranks of the group are {where}, and it does not end: look at the network and the devices"
     ranks = "rank" if len(absent) == 1 else "ranks"
     return f"rank {victim.rank} waits {where} for {ranks} {', '.join(map(str, absent))}"
+
+
+def _parted(positions: Sequence[Position]) -> list[str]:
+    """The earliest collective that two ranks entered from different lines: an `if rank == 0`, more often than not."""
+    first: dict[tuple[tuple[int, ...], int], Entered] = {}
+    parted = []
+    for position in positions:
+        for entry in position.entered:
+            other = first.setdefault((entry.group, entry.number), entry)
+            if other.site != entry.site:
+                parted.append((entry.number, f"{other.name} at {other.site}, {entry.name} at {entry.site}"))
+    return [f"  ranks parted at #{number}: {words}" for number, words in sorted(parted)[:1]]
 
 
 def _entered(values: Mapping[str, Any]) -> Entered:

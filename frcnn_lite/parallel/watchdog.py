@@ -4,7 +4,7 @@ Each rank notes which collective it enters, and as long as all goes well that is
 one has been open for longer than `limit`. If so, it calls the roll through the store at which the ranks met; the
 threads of the others answer, stuck or not; and the rank that waits raises `CollectiveHang` where it waits.
 
-PyTorch's own time-out comes after 30 minutes with gloo and 10 with NCCL, and names no rank (torch 2.15).
+PyTorch's own time-out comes after 30 minutes with gloo and 10 with NCCL. It tells who waited, if that; not for whom.
 """
 
 import atexit

@@ -14,7 +14,8 @@ ENDS = {"waiting": "waits here", "running": "is elsewhere", "left": "left", "sil
 def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
     """Draw what `CollectiveHang.positions` tells: filled, a rank came through; hatched, it waits; dashed, never came.
 
-    Columns are the collectives of the group that hangs, by their numbers; a cell has the name the rank called.
+    Columns are the collectives of the group that hangs, by their numbers; a cell has the name the rank called, and the
+    line from which, where ranks differ in it.
     Raises ValueError when no rank waits in a collective.
     """
     waiting = [position.call for position in positions if position.call is not None]
@@ -23,8 +24,8 @@ def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
     group = waiting[0].group
     came = {position.rank: _by_number(position, group) for position in positions}
     numbers = sorted({number for entered in came.values() for number in entered})
-    words = [[_words(entered[number]) for number in numbers if number in entered] for entered in came.values()]
-    column = max([COLUMN, *(LETTER * len(word) + 2 * GAP + 14 for row in words for word in row)])
+    longest = max(len(_words(entry)) for entered in came.values() for entry in entered.values())
+    column = max(COLUMN, LETTER * longest + 2 * GAP + 14)
     ends = {position.rank: _end(position) for position in positions}
     right = LEFT + column * len(numbers) + 14
     width = right + LETTER * max(map(len, ends.values())) + 16
@@ -41,17 +42,22 @@ def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
         for k, number in enumerate(numbers):
             box = (LEFT + k * column + GAP, y, column - 2 * GAP, CELL)
             entry = came[position.rank].get(number)
-            _draw_cell(canvas, position.rank, entry, entry is not None and entry == position.call, box)
+            sites = {entered[number].site for entered in came.values() if number in entered}
+            _draw_cell(canvas, position, entry, len(sites) > 1, box)
         canvas.text(right, y + 21, ends[position.rank], size=12)
     canvas.text(16, TOP + LANE * len(positions) + 18, CAPTION, size=12, fill=FAINT)
     return canvas.figure()
 
 
 def _draw_cell(
-    canvas: Canvas, rank: int, entry: Entered | None, waits: bool, box: tuple[float, float, float, float]
+    canvas: Canvas,
+    position: Position,
+    entry: Entered | None,
+    with_site: bool,
+    box: tuple[float, float, float, float],
 ) -> None:
     x, y, width, height = box
-    colour = gpu_colour(rank)
+    colour, waits = gpu_colour(position.rank), entry == position.call
     if entry is None:
         canvas.rect(x, y, width, height, fill="none", stroke=FAINT, stroke_dasharray="4 4", rx=5)
         return
@@ -59,8 +65,11 @@ def _draw_cell(
     canvas.rect(x, y, width, height, fill=fill, stroke=INK, stroke_width=0.8, rx=5)
     if waits:
         canvas.hatch(x, y, width, height, stroke=blend(colour, 0.7))
-        canvas.rect(x + 5, y + 7, width - 10, height - 14, fill=fill, rx=4)
-    canvas.text(x + width / 2, y + height / 2 + 4, _words(entry), size=12, anchor="middle", fill=ink_on(fill))
+        canvas.rect(x + 5, y + 5, width - 10, height - 10, fill=fill, rx=4)
+    middle, base = x + width / 2, y + height / 2 + (0 if with_site else 4)
+    canvas.text(middle, base, _words(entry), size=12, anchor="middle", fill=ink_on(fill))
+    if with_site:
+        canvas.text(middle, base + 11, entry.site, size=10, anchor="middle", fill=ink_on(fill))
 
 
 def _by_number(position: Position, group: tuple[int, ...]) -> dict[int, Entered]:
@@ -83,6 +92,6 @@ def _end(position: Position) -> str:
 def _describe(came: dict[int, dict[int, Entered]], positions: Sequence[Position]) -> str:
     told = []
     for position in positions:
-        passed = [f"#{n} {e.name}" for n, e in sorted(came[position.rank].items()) if e != position.call]
+        passed = [f"#{n} {e.name} at {e.site}" for n, e in sorted(came[position.rank].items()) if e != position.call]
         told.append(f"rank {position.rank} came through {', '.join(passed) or 'none'} and {_end(position)}")
     return "Collectives of each rank: " + "; ".join(told)

@@ -19,7 +19,7 @@ def memory_shares(plans: Mapping[str, Mapping[str, float]], title: str) -> Figur
         raise ValueError(f"plans must all have the same parts, got {[[*plan] for plan in plans.values()]}")
     if any(size < 0 for plan in plans.values() for size in plan.values()):
         raise ValueError("plans has a negative size")
-    left = 28 + LETTER * max(map(len, plans))
+    left = 32 + 7.4 * max(map(len, plans))
     most = max(sum(plan.values()) for plan in plans.values()) or 1.0
     canvas = Canvas(left + LENGTH + 96, TOP + ROW * len(plans) + 8, title, _describe(plans))
     canvas.text(16, 28, title, size=16, font_weight="bold")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frcnn_lite.learn.workers import elastic, nb07
+from frcnn_lite.learn.workers import nb07
 from frcnn_lite.parallel.launch import RankFailed, run_ranks
 
 
@@ -54,7 +54,7 @@ def test_unused_parameters_hang_one_rank_and_raise_on_the_other(played):
 
 def test_time_out_names_no_rank_and_monitored_barrier_does(played):
     words = played["time_out"][0].error
-    assert words.startswith("RuntimeError: Timed out waiting 1000ms") and "ank 1" not in words
+    assert words.startswith("RuntimeError: Timed out waiting ... ms") and "ank 1" not in words
     words = played["monitored_barrier"][0].error
     assert "Rank 1 failed to pass monitoredBarrier" in words
     assert "/" not in words and "127.0" not in words
@@ -72,14 +72,3 @@ def test_killed_rank_is_named_with_its_cause():
         run_ranks(nb07.killed, 2)
     follower = caught.value.failures.get(0)
     assert follower is None or "by peer" in follower.reason
-
-
-def test_two_agents_restart_after_a_kill_from_the_checkpoint(tmp_path):
-    assert elastic.two_machines(tmp_path) == [0, 0]
-    for rank in (0, 1):
-        first, second = elastic.steps_taken(tmp_path, rank)
-        assert first[0] == 1 and first[-1] == elastic.KILLED_AT - 1
-        assert second == [*range(elastic.SAVE_EVERY + 1, elastic.STEPS + 1)]
-    weights, step = elastic.load(tmp_path / "checkpoint.pt")
-    through = sum(-elastic.LR * (elastic.gradient(0, s) + elastic.gradient(1, s)) / 2 for s in range(1, step + 1))
-    assert step == elastic.STEPS and weights.allclose(through, rtol=1e-10, atol=1e-12)

@@ -49,6 +49,15 @@ def test_different_collectives_under_one_number_are_the_cause(other):
     assert words.startswith("rank 0 and rank 1 entered different collectives as #2: all_reduce of (3,) float32")
 
 
+def test_the_first_call_from_different_lines_is_told():
+    """What a collective on rank 0 only looks like: the same calls, of the same shapes, one apart."""
+    log, train = (Entered(1, "all_reduce", None, "() float32", f"train.py:{line}", WORLD) for line in (5, 8))
+    second = Entered(2, "all_reduce", None, "() float32", "train.py:8", WORLD)
+    words = diagnose([waiting(0, log, second), Position(1, "left", None, None, (train,))])
+    assert words.splitlines()[-1] == "  ranks parted at #1: all_reduce at train.py:5, all_reduce at train.py:8"
+    assert "parted" not in diagnose([waiting(0, train, second), Position(1, "left", None, None, (train,))])
+
+
 def test_who_waits_in_an_earlier_collective_is_the_victim_and_who_is_ahead_is_not_blamed():
     ahead = [entered(1), entered(2)]
     words = diagnose([waiting(0, *ahead), waiting(1, entered(1)), Position(2, "silent")])

@@ -1,5 +1,7 @@
 """The figure of a hang says who came, who waits and who never came; the memory figure keeps its parts."""
 
+from dataclasses import replace
+
 import pytest
 
 from frcnn_lite.parallel.hang_report import Entered, Position
@@ -21,8 +23,8 @@ def test_lanes_tell_who_came_and_who_is_waited_for():
     ]
     figure = collective_lanes(positions, "A hang")
     assert figure.description.endswith(
-        "rank 0 came through #1 all_reduce and waits here; "
-        "rank 1 came through #1 all_reduce and left in step 1: FloatingPointError"
+        "rank 0 came through #1 all_reduce at train.py:1 and waits here; "
+        "rank 1 came through #1 all_reduce at train.py:1 and left in step 1: FloatingPointError"
     )
     assert figure.markup.count("stroke-dasharray") == 1 and "#2, step 2" in figure.markup
     assert figure.markup == collective_lanes(positions, "A hang").markup
@@ -33,6 +35,17 @@ def test_collectives_of_other_groups_are_left_out():
     positions = [Position(0, "waiting", None, pair[0], (*world, *pair)), Position(1, "running", None, None, world)]
     markup = collective_lanes(positions, "A hang").markup
     assert "broadcast" not in markup and "is elsewhere" in markup
+
+
+def test_lines_are_shown_where_ranks_differ_in_them():
+    here, there = calls("all_reduce"), tuple(replace(entry, site="train.py:7") for entry in calls("all_reduce"))
+    same = [Position(0, "waiting", None, here[0], here), Position(1, "left", None, None, here)]
+    differ = [same[0], Position(1, "left", None, None, there)]
+    assert ">train.py:1<" not in collective_lanes(same, "A hang").markup
+    assert (
+        ">train.py:1<" in collective_lanes(differ, "A hang").markup
+        and ">train.py:7<" in collective_lanes(differ, "A hang").markup
+    )
 
 
 def test_no_hang_has_no_figure():

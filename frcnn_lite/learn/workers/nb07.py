@@ -29,8 +29,9 @@ LIMIT = 1.0  # seconds in which a scene that hangs is ended; it computes for mil
 PATIENCE = 60.0  # and one that does not hang
 HANG = {"uneven_batches", "logging_on_rank_zero", "break_on_nan", "different_collectives", "unused_parameters"}
 # Seconds that the group itself allows: short where both ranks are left hanging, or where its own message is wanted.
-TIMEOUTS = {"different_collectives": 3.0, "time_out": 1.0}
-PLACE = re.compile(r"\[/\S+\]\s*|\s*\[[\d.:a-f]+\](:\d+)?")  # of gloo's source, and address and port of a peer
+TIMEOUTS = {"different_collectives": 2.0, "time_out": 1.0}
+# What gloo's messages say of the machine: the place in its source, address and port of a peer, and times.
+PLACE, TIME = re.compile(r"\[/\S+\]\s*|\s*\[[\d.:a-f]+\](:\d+)?"), re.compile(r"\d+ ?ms\b")
 
 
 class Outcome(NamedTuple):
@@ -66,7 +67,7 @@ def _perform(scene: Callable[[int, Watchdog], Any], rank: int, limit: float) -> 
     except CollectiveHang as hang:
         return Outcome(error=str(hang), positions=hang.positions)
     except (RuntimeError, FloatingPointError) as error:
-        return Outcome(error=f"{type(error).__name__}: {PLACE.sub('', str(error))}")
+        return Outcome(error=f"{type(error).__name__}: {TIME.sub('... ms', PLACE.sub('', str(error)))}")
 
 
 def uneven_batches(rank: int, dog: Watchdog) -> None:
