@@ -1,4 +1,4 @@
-"""What a reader does: open notebook 02 in JupyterLab, run all cells, move a slider. Needs Chromium and its driver."""
+"""What a reader does in JupyterLab: run all cells, move a slider, search. Needs Chromium and its driver."""
 
 import os
 import secrets
@@ -45,11 +45,9 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def lesson(tmp_path) -> Path:
-    """Notebook 02, in a copy of the folder that the reader may change."""
-    found = sorted(NOTEBOOKS.glob("02_*.ipynb"))
-    if not found:
-        pytest.skip("notebook 02 is not written yet")
+def lesson(request, tmp_path) -> Path:
+    """The notebook whose name begins with the parameter, in a copy of the folder that the reader may change."""
+    found = sorted(NOTEBOOKS.glob(f"{request.param}*.ipynb"))
     copy = shutil.copytree(NOTEBOOKS, tmp_path / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
     return copy / found[0].name
 
@@ -136,6 +134,7 @@ def show(browser, position: int):
     return browser.execute_script(f"return {NOTEBOOK}.content.widgets[{position}].node")
 
 
+@pytest.mark.parametrize("lesson", ["02_"], indirect=True)
 def test_run_all_cells_and_move_a_slider(lab, browser):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
@@ -164,3 +163,20 @@ def figure_text(cell) -> str:
 
     drawings = cell.find_elements(By.CSS_SELECTOR, ".jp-OutputArea svg")
     return "\n".join(drawing.get_attribute("textContent") for drawing in drawings)
+
+
+@pytest.mark.parametrize("lesson", ["failures"], indirect=True)
+def test_search_the_failures(lab, browser):
+    from selenium.webdriver.common.by import By
+
+    browser.get(lab)
+    run_all(browser)
+    cell = show(browser, 1)
+    (field,) = wait_for("field", lambda: cell.find_elements(By.CSS_SELECTOR, ".jp-OutputArea textarea"))
+    field.send_keys("found at least two devices")
+
+    def titles() -> list[str]:
+        return [e.get_attribute("textContent") for e in cell.find_elements(By.CSS_SELECTOR, ".jp-OutputArea summary")]
+
+    wait_for("one result", lambda: len(titles()) == 1)
+    assert titles()[0].startswith("two-devices:")

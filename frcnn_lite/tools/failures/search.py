@@ -9,7 +9,7 @@ from frcnn_lite.tools.failures.page import cite, notebook_file
 
 SHOWN = 12  # more is no answer; the table of all entries stands below the field
 OPEN = 2  # so few results are shown unfolded
-MONOSPACE = "white-space:pre-wrap;font-family:monospace"
+MONOSPACE = "white-space:pre-wrap;font-family:monospace;margin:8px 0"
 
 
 def find(text: str) -> list[Failure]:
@@ -40,7 +40,7 @@ class FailureSearch:
         import ipywidgets
 
         self.field = ipywidgets.Textarea(
-            placeholder="words, an error message, or a whole traceback", rows=2, layout={"width": "100%"}
+            placeholder="words, an error message, or a whole traceback", rows=2, layout={"width": "auto"}
         )
         self.results = ipywidgets.HTML()
         self.results.add_class("jp-RenderedHTMLCommon")  # JupyterLab's own style for text and code
