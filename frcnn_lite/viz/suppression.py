@@ -7,7 +7,7 @@ from frcnn_lite.viz.palette import BLACK, BLUE, SKY, VERMILLION
 from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag, tag_corner
 from frcnn_lite.viz.svg import FAINT, RULE, Canvas, Figure
 
-GAP, TOP, LIST, ROW = 14, 84, 250, 20
+GAP, TOP, LIST, ROW, MARGIN = 14, 84, 250, 20, 6
 KEPT, NOW, REMOVED, WAITING = "kept", "kept now", "removed", "waiting"
 STYLE: dict[str, tuple[str, str | None]] = {
     KEPT: (BLUE, None),
@@ -20,8 +20,8 @@ STYLE: dict[str, tuple[str, str | None]] = {
 def suppression_step(image: ArrayLike, boxes: ArrayLike, scores: ArrayLike, threshold: float, step: int) -> Figure:
     """The state after `step` boxes have been kept (0: none yet).
 
-    image (3, H, W) uint8; boxes (R, 4); scores (R,); threshold: a box goes when its IoU with the one kept is greater.
-    A step beyond the last kept box shows the end.
+    image (3, H, W) uint8, shown around the boxes; boxes (R, 4); scores (R,); threshold: a box goes when its IoU with
+    the one kept is greater. A step beyond the last kept box shows the end.
     """
     corners, values = np.asarray(boxes, dtype=float), np.asarray(scores, dtype=float)
     order = np.argsort(-values, kind="stable")
@@ -32,7 +32,8 @@ def suppression_step(image: ArrayLike, boxes: ArrayLike, scores: ArrayLike, thre
     canvas.text(GAP, 26, title, size=16, font_weight="bold")
     _draw_legend(canvas)
     origin = (GAP, TOP)
-    scale = draw_picture(canvas, image, *origin, 340)
+    part, corner = _around(np.asarray(image), corners)
+    scale, corners = draw_picture(canvas, part, *origin, 340), corners - np.tile(corner, 2)
     for state in (WAITING, REMOVED, KEPT, NOW):
         for index in np.flatnonzero(states == state):
             colour, dashes = STYLE[state]
@@ -41,6 +42,15 @@ def suppression_step(image: ArrayLike, boxes: ArrayLike, scores: ArrayLike, thre
                 draw_tag(canvas, str(index + 1), *tag_corner(corners[index], origin, scale, 340), colour)
     _draw_list(canvas, values, states, removed_by)
     return canvas.figure()
+
+
+def _around(image: NDArray, boxes: NDArray) -> tuple[NDArray, NDArray]:
+    """The square part of a picture that holds all boxes and a margin, and its upper left corner (x, y)."""
+    height, width = image.shape[1:]
+    low, high = boxes[:, :2].min(axis=0) - MARGIN, boxes[:, 2:].max(axis=0) + MARGIN
+    side = int(min(np.ceil((high - low).max()), height, width))
+    corner = np.clip(np.floor((low + high - side) / 2), 0, (width - side, height - side)).astype(int)
+    return image[:, corner[1] : corner[1] + side, corner[0] : corner[0] + side], corner
 
 
 def _walk(boxes: NDArray, threshold: float, steps: int) -> tuple[NDArray, NDArray, int]:
