@@ -1,5 +1,8 @@
 """The watchdog: what it sees, that it changes nothing, and that it ends what hangs."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import watchdog_workers as workers
@@ -107,3 +110,26 @@ def test_collectives_are_counted_for_each_group():
         run_ranks(workers.subgroup_hang, 3)
     assert caught.value.rank == 0
     assert caught.value.reason == "raised CollectiveHang: rank 0 waits in all_reduce #2 for rank 2"
+
+
+PROGRAM = """
+import time, torch
+from torch import distributed
+from frcnn_lite.parallel import Watchdog, process_group
+
+with process_group("cpu"):
+    with Watchdog(limit=1) as dog:
+        for dog.step in range(1, 5):
+            distributed.all_reduce(torch.ones(1))
+            while distributed.get_rank() == 1 and dog.step == 2:
+                time.sleep(1)
+"""
+
+
+def test_under_torchrun_a_hang_ends_the_run_and_says_where_the_other_rank_is(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(tmp_path / "program.py")]
+    ended = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=120)
+    assert ended.returncode != 0
+    assert "CollectiveHang: rank 0 waits in all_reduce #3 of step 3 for rank 1" in ended.stderr
+    assert "rank 1 is in step 2, at program.py:11" in ended.stderr
