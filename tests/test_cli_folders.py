@@ -36,8 +36,8 @@ def test_what_the_data_decides_is_said_and_stored(folder, tmp_path, capsys):
     assert "2 classes: cat, dog\npictures brought to 96 x 64; anchors of " in said
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (stored["class_names"], stored["image_size"], stored["flip"]) == (["cat", "dog"], [64, 96], 0.25)
-    alone = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["config"]
-    assert alone["class_names"] == ["cat", "dog"] and alone["model"]["num_classes"] == 2
+    alone = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["data"]
+    assert alone == {"class_names": ["cat", "dog"], "image_size": [64, 96]}
 
 
 def test_a_run_is_judged_on_its_test_split_or_on_other_data(folder, run, tmp_path, capsys):

@@ -144,6 +144,6 @@ def _open_run(
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
     if is_main_rank():
-        # The configuration too: a checkpoint that is found alone names its classes and its preprocessing
-        config = json.loads(trainer.config.to_json())
-        save_checkpoint(run.checkpoint_file, {"step": step, "config": config, "trainer": trainer.state()})
+        # A checkpoint that is found alone still says what its labels mean, and at what size pictures are shown to it
+        seen = {"class_names": list(trainer.config.class_names), "image_size": list(trainer.config.image_size)}
+        save_checkpoint(run.checkpoint_file, {"step": step, "data": seen, "trainer": trainer.state()})
