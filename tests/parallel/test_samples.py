@@ -56,6 +56,13 @@ def test_every_sample_goes_whole_to_one_device(rows: int, sizes: list[int]) -> N
         assert seen == list(range(rows))
 
 
+def test_scatter_on_cpus() -> None:
+    images = [torch.zeros(3, 4 + k) for k in range(3)]
+    first, second = scatter_samples((images, {"labels": torch.arange(3), "mode": None}), ["cpu", "cpu"], [1, 2])
+    assert [len(image[0]) for image in first[0] + second[0]] == [4, 5, 6]
+    assert (first[1]["labels"].tolist(), second[1]["labels"].tolist(), first[1]["mode"]) == ([0], [1, 2], None)
+
+
 def test_gather_is_the_way_back() -> None:
     batch = batch_of(5)
     del batch["scale"]
