@@ -1,14 +1,20 @@
 """The five implementations of RoI max pooling, each against the loops; the operator in PyTorch's machinery."""
 
+import contextlib
+import ctypes
 import os
+import sys
 import threading
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from frcnn_lite import vgpu
 from frcnn_lite.ops import roi_pool
 from frcnn_lite.ops.kernels import cupy_roi_pool, torch_roi_pool, without_gpu
 from frcnn_lite.ops.kernels.loops_roi_pool import loops_pool, loops_scatter
@@ -208,3 +214,66 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     if pid == 0:
         os._exit(0 if _executor() is not parent and _executor().submit(lambda: 7).result(10) == 7 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+# ---- CuPy's launch, on virtual GPUs ----------------------------------------------------------------------------------
+
+
+class FakeCuPy:
+    """The four names of CuPy that a launch uses; kernels run through the C++ compiler, and every launch is noted."""
+
+    def __init__(self) -> None:
+        self.compiled: list[tuple[str, int]] = []
+        self.launches: list[dict[str, Any]] = []
+        self.entered: dict[str, Any] = {}
+        self.cuda = SimpleNamespace(
+            Device=lambda index: self.enter("device", index),
+            Stream=SimpleNamespace(from_external=lambda stream: self.enter("stream", stream)),
+        )
+
+    @contextlib.contextmanager
+    def enter(self, name: str, value: Any) -> Iterator[None]:
+        self.entered[name] = value
+        yield
+        del self.entered[name]
+
+    def RawKernel(self, source: str, name: str, options: tuple[str, ...]) -> Any:
+        self.compiled.append((name, self.entered["device"]))
+        library = without_gpu._library(source, name, tuple(option.removeprefix("-D") for option in options))
+
+        def launch(grid: tuple[int], block: tuple[int], args: list[np.generic]) -> None:
+            assert all(isinstance(x, np.generic) for x in args)
+            self.launches.append({**self.entered, "grid": grid, "block": block})
+            held = [np.asarray(x) for x in args]
+            pointers = (ctypes.c_void_p * len(held))(*(x.ctypes.data for x in held))
+            library.launch_kernel(pointers, grid[0], block[0])
+
+        return launch
+
+
+def test_cupy_launches_on_the_tensors_device_and_pytorchs_stream(
+    case: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if without_gpu.compiler() is None:
+        pytest.skip("no C++ compiler to run the CUDA source with")
+    fake = FakeCuPy()
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    cupy_roi_pool._load.cache_clear()
+    features, rois = case
+    expected = loops_pool(features, rois, 4, 3, 1 / 8)
+    with vgpu.virtual_gpus(2):
+        stream = torch.cuda.Stream(1)
+        for gpu in (0, 1, 1):  # device 0 is current throughout
+            bins = roi_bins(rois.cuda(gpu), (13, 17), 4, 3, 1 / 8)
+            with torch.cuda.stream(stream) if gpu else contextlib.nullcontext():
+                values, argmax = cupy_roi_pool.pool(features.cuda(gpu), *bins)
+            assert values.device.index == gpu and torch.equal(values.cpu(), expected[0])
+            assert torch.equal(argmax.cpu(), expected[1])
+        grad = cupy_roi_pool.scatter(torch.ones_like(values), argmax, bins[0], SIZE)
+        assert grad.device.index == 1 and grad.sum() == (argmax >= 0).sum()
+    cupy_roi_pool._load.cache_clear()
+    assert fake.compiled == [("roi_pool", 0), ("roi_pool", 1), ("roi_pool_backward", 1)]
+    assert [launch["device"] for launch in fake.launches] == [0, 1, 1, 1]
+    assert fake.launches[1]["stream"] == stream and fake.launches[3]["stream"] != stream
+    assert fake.launches[0]["grid"] == (1,) and fake.launches[3]["grid"] == (3,)
+    assert {launch["block"] for launch in fake.launches} == {(1024,)}

@@ -58,7 +58,8 @@ def store_block(block, channel, out):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _pool_region(block, rows, columns, width, lowest, best, where):  # type: ignore[no-untyped-def]
+def pool_region(block, rows, columns, width, lowest, best, where):  # type: ignore[no-untyped-def]
+    """Values and positions (bins, BLOCK) of one region, from block (HW, BLOCK)."""
     k = 0
     for i in range(rows.shape[0]):
         for j in range(columns.shape[0]):
@@ -92,7 +93,7 @@ def _pool(  # type: ignore[no-untyped-def]
         load_image(features, channel, image, images, extents, width, block)
         for r in range(images.size):
             if images[r] == image:
-                _pool_region(block, rows[r], columns[r], width, lowest, best, where)
+                pool_region(block, rows[r], columns[r], width, lowest, best, where)
                 store_block(best, channel, values[r])
                 if argmax.size:
                     store_block(where, channel, argmax[r])

@@ -41,7 +41,7 @@ def _pool_channels(features: Tensor, images: Tensor, rows: Tensor, columns: Tens
     n, c, h, w = features.shape
     lowest = lowest_feature(features.dtype)
     best, where = (x.view(-1, c) for x in _table(features, lowest))
-    (a, tops), (b, lefts) = _windows(rows, h), _windows(columns, w)
+    (a, tops), (b, lefts) = windows(rows, h), windows(columns, w)
     level = (a[:, :, None] * w.bit_length() + b[:, None, :]) * n + images.view(-1, 1, 1)  # (R, ph, pw)
 
     def corner(top: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,7 +86,7 @@ def _first_largest(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> 
     return b.where(second, a), there.where(second, at)
 
 
-def _windows(bins: Tensor, limit: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+def windows(bins: Tensor, limit: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """Exponent of the largest power of two in each bin (..., 2), and the two starts from which it covers the bin."""
     start, end = bins.unbind(-1)
     size = (end - start).clamp(min=1)
