@@ -1,8 +1,8 @@
 """Faster R-CNN lite as one ONNX file, with everything in it that a user of the file has to know.
 
-The exporter of torch knows neither RoI pooling nor non-maximum suppression of this package; three translations below
-say what they are in ONNX. `MaxRoiPool` and `NonMaxSuppression` follow the rules of `frcnn_lite.ops`: the tests compare
-them bit for bit and box for box. Needs the extra `onnx`: `pip install "frcnn_lite[onnx]"`.
+The exporter of torch knows neither RoI pooling, RoIAlign nor non-maximum suppression of this package; the translations
+below say what they are in ONNX. `MaxRoiPool`, `RoiAlign` and `NonMaxSuppression` follow the rules of `frcnn_lite.ops`:
+the tests compare them bit for bit, number for number and box for box. Needs the extra `onnx`: `pip install "frcnn_lite[onnx]"`.
 """
 
 import copy
@@ -19,7 +19,7 @@ from frcnn_lite.detection import FasterRCNN
 
 OPSET = 18
 """The oldest operator set that the exporter writes by itself; it exists since December 2022."""
-UINT8, INT32, BOOL = 2, 6, 9  # element types as onnx.TensorProto numbers them
+UINT8, INT32, INT64, BOOL = 2, 6, 7, 9  # element types as onnx.TensorProto numbers them
 LOWEST, NO_SCORE = -1e38, -3e38
 
 
@@ -107,6 +107,7 @@ def translations() -> dict[Callable[..., Any], Callable[..., Any]]:
     """What `torch.onnx.export` takes as `custom_translation_table`."""
     return {
         torch.ops.frcnn_lite.roi_pool.default: _roi_pool,
+        torch.ops.frcnn_lite.roi_align.default: _roi_align,
         torch.ops.frcnn_lite.nms_mask.default: _nms_mask,
         torch.ops.aten.sort.stable: _stable_sort,
     }
@@ -124,6 +125,24 @@ def _roi_pool(
     op = _operators()
     values = op.MaxRoiPool(features, rois, pooled_shape=[ph, pw], spatial_scale=spatial_scale)
     return values, op.Identity(values)  # the second is the argmax, which only the backward pass reads
+
+
+def _roi_align(
+    features: Any, rois: Any, ph: int, pw: int, spatial_scale: float, sampling_ratio: int, aligned: bool
+) -> Any:
+    op = _operators()
+    first, second, end = (op.Constant(value_ints=[k]) for k in (0, 1, 5))
+    images = op.Cast(op.Squeeze(op.Slice(rois, first, second, second), second), to=INT64)
+    return op.RoiAlign(
+        features,
+        op.Slice(rois, second, end, second),
+        images,
+        coordinate_transformation_mode="half_pixel" if aligned else "output_half_pixel",
+        output_height=ph,
+        output_width=pw,
+        sampling_ratio=max(sampling_ratio, 0),
+        spatial_scale=spatial_scale,
+    )
 
 
 def _nms_mask(boxes: Any, scores: Any, iou_threshold: float, classes: Any = None) -> Any:

@@ -99,6 +99,15 @@ class Pool(nn.Module):
         return ops.roi_pool(features, rois, (5, 7), 1 / 4)
 
 
+class Align(nn.Module):
+    def __init__(self, ratio, aligned):
+        super().__init__()
+        self.ratio, self.aligned = ratio, aligned
+
+    def forward(self, features, rois):
+        return ops.roi_align(features, rois, (5, 7), 1 / 4, self.ratio, self.aligned)
+
+
 class Thin(nn.Module):
     def forward(self, boxes, scores, classes):
         return ops.nms_mask(boxes, scores, 0.5), ops.nms_mask(boxes, scores, 0.5, classes)
@@ -133,6 +142,20 @@ def test_max_roi_pool_follows_our_rule_bit_for_bit():
     trials = [inputs(seed, 1 + seed % 4, 40 + seed) for seed in range(12)]
     for (found,), (features, rois) in zip(in_onnxruntime(Pool(), inputs(99, 2, 30), *trials), trials, strict=True):
         assert np.array_equal(found, Pool()(features, rois))
+
+
+@pytest.mark.parametrize(("ratio", "aligned"), [(2, False), (2, True), (-1, False)])
+def test_roi_align_follows_our_rule(ratio, aligned):
+    def inputs(seed, images, regions):
+        draw = torch.Generator().manual_seed(seed)
+        corners = (torch.rand(regions, 2, 2, generator=draw) * 90 - 12).sort(dim=1).values.flatten(1)
+        index = torch.randint(images, (regions, 1), generator=draw)
+        return torch.randn(images, 3, 13, 17, generator=draw), torch.cat([index.float(), corners], dim=1)
+
+    align = Align(ratio, aligned)
+    trials = [inputs(seed, 1 + seed % 4, 40 + seed) for seed in range(6)]
+    for (found,), (features, rois) in zip(in_onnxruntime(align, inputs(99, 2, 30), *trials), trials, strict=True):
+        np.testing.assert_allclose(found, align(features, rois), rtol=1e-5, atol=1e-5)
 
 
 def test_non_max_suppression_keeps_our_boxes():
