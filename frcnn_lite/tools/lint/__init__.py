@@ -68,12 +68,12 @@ def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:
 
 def lint(code: Source) -> list[Finding]:
     """All findings of one file that no comment silences, in the order of its lines."""
-    found = set()
+    found: dict[tuple[int, int, str], Finding] = {}
     for first, last, rule, what in _search(code):
         if not code.silences(first, last, rule):
             cell, line = code.place(first)
-            found.add(Finding(code.path, cell, line, rule, what))
-    return sorted(found)
+            found.setdefault((cell, line, rule), Finding(code.path, cell, line, rule, what))
+    return sorted(found.values())
 
 
 def lint_text(text: str, path: str = "<text>") -> list[Finding]:

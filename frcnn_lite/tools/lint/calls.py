@@ -43,7 +43,7 @@ class Calls(ABC):
         if not together.device:
             return together
         self.met |= made_among_others(operands)
-        return Value(device=True, arrays=together.arrays)
+        return Value(device=True, arrays=together.arrays, guessed=together.guessed)
 
     def call(self, node: ast.Call) -> Value:
         """What a call gives."""
@@ -91,7 +91,7 @@ class Calls(ABC):
         return Value(made=frozenset([node]))
 
     def _numpy_function(self, node: ast.Call, given: Value) -> Value:
-        if not (given.device or given.host):
+        if not (given.host or (given.device and not given.guessed)):
             return Value(arrays=given.arrays, plain=given.plain)
         self.left.add(node)
         return Value(arrays=given.arrays | {node})

@@ -4,8 +4,8 @@ import ast
 
 from .calls import Environment
 from .habits import NUMBER, TENSOR, matches
-from .scopes import BUILD, DATA, DRIVER, HELPER, STEP, Program, Scope
-from .values import ARRAY_ONLY, ON_DEVICE, PLAIN, TENSOR_ONLY, UNKNOWN
+from .scopes import DATA, DRIVER, STEP, Program, Scope
+from .values import ARRAY_ONLY, GUESSED, ON_DEVICE, PLAIN, TENSOR_ONLY, UNKNOWN
 
 PLAIN_TYPES = ("int", "float", "str", "bool", "int | None", "float | None", "str | None", "bool | None")
 
@@ -15,7 +15,7 @@ def parameters(scope: Scope, program: Program) -> Environment:
     if isinstance(scope.node, ast.Module):
         return {}
     defaults = _defaults(scope.node.args)
-    shown = _used_as_tensors(scope, program) if scope.kind in (HELPER, BUILD) else set()
+    shown, others = _used_as(scope, program)
     known: Environment = {}
     for given in scope.parameters:
         default = defaults.get(given.arg)
@@ -26,8 +26,10 @@ def parameters(scope: Scope, program: Program) -> Environment:
         elif scope.kind in (DRIVER, DATA):
             known[given.arg] = UNKNOWN
         else:
-            untyped = typed in ("", "Any") and (scope.kind == STEP or given.arg in shown)
-            known[given.arg] = ON_DEVICE if untyped or "Tensor" in typed else UNKNOWN
+            untyped = typed in ("", "Any")
+            sure = "Tensor" in typed or (untyped and (scope.kind == STEP or given.arg in shown))
+            guess = GUESSED if untyped and matches(TENSOR, given.arg) and given.arg not in others else UNKNOWN
+            known[given.arg] = ON_DEVICE if sure else guess
     for rest in filter(None, (scope.node.args.vararg, scope.node.args.kwarg)):
         known[rest.arg] = ON_DEVICE if scope.kind == STEP else UNKNOWN
     return known
@@ -40,14 +42,13 @@ def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     return found | {given.arg: default for given, default in by_name if default is not None}
 
 
-def _used_as_tensors(scope: Scope, program: Program) -> set[str]:
-    """Arguments on which something is called that only a tensor has, or that are named as tensors are."""
-    tensors = {given.arg for given in scope.parameters if matches(TENSOR, given.arg)}
-    others = set()
+def _used_as(scope: Scope, program: Program) -> tuple[set[str], set[str]]:
+    """Names on which something is called that only a tensor has, and those that are arrays or pictures."""
+    tensors, others = set(), set()
     for node in scope.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             tensors |= {node.value.id} if node.attr in TENSOR_ONLY else set()
             others |= {node.value.id} if node.attr in ARRAY_ONLY else set()
         elif isinstance(node, ast.Call) and program.names.called(node).startswith("torch.nn.functional."):
             tensors |= {given.id for given in node.args if isinstance(given, ast.Name)}
-    return tensors - others
+    return tensors - others, others

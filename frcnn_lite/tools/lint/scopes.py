@@ -117,6 +117,8 @@ class Program:
             return DATA
         if cls is not None and function.name == "__call__" and not matches("loss|criterion|matcher|coder", around):
             return DATA  # a transform
+        if function.name == "__init__" and not matches("loss|criterion|layer|matcher|coder|anchor|target", around):
+            return DRIVER  # an object that holds a model, and the device it works on
         named = matches(DRIVER_CLASS, around) or matches(DRIVER_FUNCTION, function.name)
         return DRIVER if named or any(_drives(node) for node in own_nodes(function)) else HELPER
 

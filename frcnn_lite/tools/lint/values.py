@@ -51,6 +51,7 @@ class Value(NamedTuple):
     arrays: frozenset[ast.AST] = frozenset()  # where the tensors became NumPy arrays that are in it
     host: bool = False  # brought to the CPU on purpose, by .cpu()
     plain: bool = False  # a number, a shape, a string, None
+    guessed: bool = False  # a tensor by its name alone; it may be an array as well
 
     @property
     def is_tensor(self) -> bool:
@@ -58,6 +59,7 @@ class Value(NamedTuple):
 
 
 PLAIN, UNKNOWN, ON_DEVICE = Value(plain=True), Value(), Value(device=True)
+GUESSED = Value(device=True, guessed=True)
 
 
 def union(values: Iterable[Value]) -> Value:
@@ -70,6 +72,7 @@ def union(values: Iterable[Value]) -> Value:
         frozenset().union(*(value.arrays for value in values)),
         any(value.host for value in values),
         bool(values) and all(value.plain for value in values),
+        all(value.guessed for value in values if value.device) and any(value.guessed for value in values),
     )
 
 
