@@ -13,6 +13,7 @@ from frcnn_lite.vgpu import (
     accelerator,
     autocast,
     backward,
+    batch_norm,
     comm,
     compiler,
     cuda,
@@ -92,6 +93,7 @@ def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
     dispatch.connect()
     _library = factories.install(_patches)
     rng.refuse_on_cpu(_library)
+    batch_norm.install(_library)
     for surface in _SURFACES:
         surface.install(_patches)
 

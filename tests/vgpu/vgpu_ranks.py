@@ -47,6 +47,30 @@ def collectives(rank: int) -> None:
     assert dist.is_nccl_available() and dist.get_backend(group) == "gloo"
 
 
+def synced_norm(rank: int) -> None:
+    """SyncBatchNorm over five rows here and three there is BatchNorm over eight: outputs, gradients, statistics."""
+    torch.manual_seed(0)
+    reference = nn.BatchNorm2d(3).double()
+    nn.init.normal_(reference.weight)
+    synced = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(reference)).cuda()
+    rows = torch.randn(8, 3, 2, 2, dtype=torch.float64) * 3 + 1
+    mine = slice(0, 5) if rank == 0 else slice(5, 8)
+    whole, part = rows.clone().requires_grad_(), rows[mine].cuda().requires_grad_()
+    for _ in range(2):  # running statistics move twice
+        expected, got = reference(whole), synced(part)
+    expected.sin().sum().backward()
+    got.sin().sum().backward()
+    gradients = torch.stack([synced.weight.grad, synced.bias.grad])
+    dist.all_reduce(gradients)
+    pairs = [(got, expected[mine]), (part.grad, whole.grad[mine])]
+    pairs += [(gradients, torch.stack([reference.weight.grad, reference.bias.grad]))]
+    pairs += [(synced.running_mean, reference.running_mean), (synced.running_var, reference.running_var)]
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-10, atol=1e-12)
+    half = synced.half()(part.half())
+    assert half.dtype == torch.float16 and half.device == torch.device("cuda", rank)
+
+
 def train(rank: int, port: int, results: Any) -> None:
     """One DDP step of one rank on its virtual GPU; the largest difference from the whole batch on the CPU."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -56,6 +80,7 @@ def train(rank: int, port: int, results: Any) -> None:
         dist.init_process_group("nccl", rank=rank, world_size=2, device_id=torch.device("cuda", rank))
     assert any("over gloo" in str(note.message) for note in notes)
     collectives(rank)
+    synced_norm(rank)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).double().cuda()
     reference = copy.deepcopy(net).cpu()
