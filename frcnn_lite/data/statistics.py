@@ -28,14 +28,21 @@ class DataFit(NamedTuple):
     anchors: AnchorFit
 
 
-def fit_detector(picture_sizes: Tensor, boxes: Tensor, owner: Tensor, canvas: tuple[int, int] | None = None) -> DataFit:
-    """What suits pictures (P, 2) of (height, width) and boxes (n, 4) of pictures `owner` (n,); canvas: if it is chosen.
+def fit_detector(
+    picture_sizes: Tensor,
+    boxes: Tensor,
+    owner: Tensor,
+    *,
+    canvas: tuple[int, int] | None = None,
+    anchor_count: int | None = None,
+) -> DataFit:
+    """What suits pictures (P, 2) of (height, width) and boxes (n, 4) of pictures `owner` (n,).
 
-    Raises ValueError without boxes.
+    canvas, anchor_count: where these are fixed already. Raises ValueError without boxes.
     """
     canvas = fit_canvas(picture_sizes, boxes, owner) if canvas is None else canvas
     scale = (torch.tensor(canvas, dtype=torch.float64) / picture_sizes).amin(dim=1)
-    return DataFit(canvas, fit_anchors(boxes * scale[owner].unsqueeze(1)))
+    return DataFit(canvas, fit_anchors(boxes * scale[owner].unsqueeze(1), anchor_count))
 
 
 def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int, int]:
@@ -53,8 +60,8 @@ def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int
     return height, width
 
 
-def fit_anchors(boxes: Tensor) -> AnchorFit:
-    """Anchors for boxes (n, 4) of the canvas: as few as match them, sizes by k-means of their logarithms.
+def fit_anchors(boxes: Tensor, count: int | None = None) -> AnchorFit:
+    """Anchors for boxes (n, 4) of the canvas: `count` sizes, or as few as match them, by k-means of their logarithms.
 
     k-means of box sizes instead of sizes by hand is the idea of J. Redmon and A. Farhadi, "YOLO9000", CVPR 2017; on
     logarithms a distance is a ratio, and so close to an IoU. Raises ValueError without boxes.
@@ -66,8 +73,9 @@ def fit_anchors(boxes: Tensor) -> AnchorFit:
     low, middle, high = ratio.quantile(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)).tolist()
     ratios = (middle,) if high / low < WIDE_OPEN**2 else (low, middle, high)
     fit = AnchorFit((), ratios, 0.0)
-    for k in range(2, MOST_SIZES + 1):
+    for k in range(2, MOST_SIZES + 1) if count is None else (count,):
         sizes = k_means(size.log(), k).exp().tolist()
+        sizes += sizes[-1:] * (k - len(sizes) if count else 0)  # equal boxes have fewer centres than levels ask for
         fit = AnchorFit(tuple(round(s, 1) for s in sizes), tuple(round(r, 2) for r in ratios), 0.0)
         fit = fit._replace(matched=_matched(size, ratio, fit))
         if fit.matched >= MATCHED:

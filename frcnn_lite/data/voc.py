@@ -124,4 +124,6 @@ def _folder(root: Path, names: tuple[str, ...], endings: tuple[str, ...]) -> Pat
         if folder.is_dir() and any(file.suffix.lower() in endings for file in folder.iterdir()):
             return folder
     wanted = ", ".join(name or "the folder itself" for name in names)
-    raise FileNotFoundError(f"{root} holds no {endings[0]} files, looked for in: {wanted}")
+    deeper = next((path.parent for path in [*root.glob("*/Annotations"), *root.glob("*/*/Annotations")]), None)
+    hint = f"; is it {deeper}?" if deeper else ""
+    raise FileNotFoundError(f"{root} holds no {endings[0]} files, looked for in: {wanted}{hint}")

@@ -63,7 +63,13 @@ def fit_to_data(config: TrainConfig, *, keep_image_size: bool = False) -> TrainC
     picture_sizes, boxes, owner = found.boxes()
     if len(boxes) == 0:
         raise ValueError(f"{train}: there is no box to train on in {len(pictures)} pictures")
-    fit = fit_detector(picture_sizes, boxes, owner, config.image_size if keep_image_size else None)
+    fit = fit_detector(
+        picture_sizes,
+        boxes,
+        owner,
+        canvas=config.image_size if keep_image_size else None,
+        anchor_count=len(config.model.anchor_sizes) if config.model.fpn else None,  # so many a level of the pyramid
+    )
     model = replace(
         _with_room(config.model, most=int(owner.bincount().max())),
         num_classes=len(config.class_names),

@@ -40,6 +40,12 @@ def test_few_boxes_are_enough(boxes):
     assert fit.sizes == (14.1,) and fit.ratios == (2.0,) and fit.matched == 1
 
 
+@pytest.mark.parametrize("sides", [[10.0, 20.0, 40.0, 80.0, 160.0], [10.0] * 5])
+def test_a_pyramid_gets_a_size_for_every_level(sides):
+    fit = fit_anchors(boxes_of(sides, sides), 5)
+    assert fit.sizes == pytest.approx(sides, abs=0.1) and fit.matched == 1
+
+
 def test_no_boxes_are_refused():
     with pytest.raises(ValueError, match="at least one box"):
         fit_anchors(torch.zeros(0, 4))

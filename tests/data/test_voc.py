@@ -88,6 +88,9 @@ def test_no_name_leads_out_of_the_folder(tmp_path, name):
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no \.xml files, looked for in: Annotations"):
         voc_splits(tmp_path)
+    write_voc(tmp_path / "devkit" / "VOC2007", {"a": []})
+    with pytest.raises(FileNotFoundError, match=r"; is it .*devkit/VOC2007\?"):
+        voc_splits(tmp_path)
     write_voc(tmp_path, {"a": []}, {"train": ["a", "b"]})
     write_annotation(tmp_path, "c", [])
     _, defects = read_voc(tmp_path, ["b", "c"])
