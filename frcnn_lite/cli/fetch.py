@@ -27,7 +27,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.name not in DATASETS:
         raise ValueError(f"no data set {options.name!r}; there are {', '.join(DATASETS)}")
-    dataset = DATASETS[options.name]
-    data = fetch(dataset, options.into, say) / dataset.data
-    print(f"python -m frcnn_lite train --data voc:{data.as_posix()} --minutes 10 --out runs/{options.name}")
+    folder = fetch(DATASETS[options.name], options.into, say).as_posix()
+    print(f"python -m frcnn_lite train --data voc:{folder} --minutes 10 --out runs/{options.name}")
     return 0

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--handle",
         action="append",
         metavar="DEFECT=ACTION",
-        help="what to do about a defect of the data, as outside=drop; `data check` lists them",
+        help="what to do about defects of the data, as outside=drop; all of them: data/README.md",
     )
     parser.add_argument(
         "--gpus",

@@ -231,11 +231,11 @@ def dataset_of(server, content, **changes):
     server.content = content
     digest = "sha256:" + hashlib.sha256(content).hexdigest()
     archive = Archive("test.zip", (f"{server.url}/file",), digest, len(content))
-    return replace(Dataset("test", "x", "", (archive,), max_unpacked_bytes=99), **changes)
+    return replace(Dataset("test", "v1/x", "", (archive,), max_unpacked_bytes=99), **changes)
 
 
 def test_a_data_set_is_there_whole_or_not_at_all(server, tmp_path, monkeypatch, capsys):
-    content = zip_of(tmp_path / "source.zip", ("x/a.txt", "one")).read_bytes()
+    content = zip_of(tmp_path / "source.zip", ("v1/x/a.txt", "one"), ("v1/LICENSE", "MIT")).read_bytes()
     into = tmp_path / "data"
     with pytest.raises(ValueError, match="unpacks to more"):
         fetch(dataset_of(server, content, max_unpacked_bytes=1), into)
@@ -249,8 +249,9 @@ def test_a_data_set_is_there_whole_or_not_at_all(server, tmp_path, monkeypatch, 
     assert [file.name for file in into.iterdir()] == ["test.zip"] and len(server.requests) == 1
     monkeypatch.setitem(DATASETS, "Test", dataset_of(server, content))
     assert main(["fetch", "Test", "--into", str(into)]) == 0
-    assert f"--data voc:{into.as_posix()}/test/x " in capsys.readouterr().out
-    assert [file.name for file in into.iterdir()] == ["test"] and (into / "test/x/a.txt").read_text() == "one"
+    assert f"--data voc:{into.as_posix()}/test " in capsys.readouterr().out
+    assert [file.name for file in into.iterdir()] == ["test"] and (into / "test/a.txt").read_text() == "one"
+    assert (into / "test/LICENSE").read_text() == "MIT"
     assert main(["fetch", "Test", "--into", str(into)]) == 0 and len(server.requests) == 1
     assert main(["fetch", "Nothing"]) == 2
 

@@ -35,8 +35,10 @@ def fetch(dataset: Dataset, into: Path, say: Callable[[str], None] = print) -> P
             unpack(file, staging, dataset.max_unpacked_bytes)
         if dataset.prepare is not None:
             dataset.prepare(staging)
-        staging.chmod(0o755)  # mkdtemp makes folders for one's own eyes only
-        os.replace(staging, target)
+        root = staging / dataset.inside
+        for licence in root.parent.glob("LICENSE*"):  # what gives the right to use the data stays with it
+            shutil.copy(licence, root)
+        os.replace(root, target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     for file in archives:

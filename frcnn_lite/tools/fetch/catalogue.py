@@ -21,12 +21,12 @@ class Archive:
 
 @dataclass(frozen=True)
 class Dataset:
-    """folder: what it is called when fetched; data: where in that folder the pictures are, for `--data voc:`; about:
-    what it is, and its terms; max_unpacked_bytes: more than this is no data but an attack; prepare: what is left to do
-    in the unpacked folder."""
+    """folder: what it is called when fetched; inside: the folder in the archives that becomes it, laid out as VOC's;
+    about: what it is, and its terms; max_unpacked_bytes: more than this is no data but an attack; prepare: what is left
+    to do in the folder of all that was unpacked."""
 
     folder: str
-    data: str
+    inside: str
     about: str
     archives: tuple[Archive, ...]
     max_unpacked_bytes: int
@@ -45,7 +45,7 @@ def _voc_2007(part: str, digest: str, size: int) -> Archive:
 DATASETS = {
     "VOC2007": Dataset(
         folder="VOC2007",
-        data="VOCdevkit/VOC2007",
+        inside="VOCdevkit/VOC2007",
         about="9,963 photographs, 20 classes; Everingham et al., 2007; photographs under the terms of Flickr",
         archives=(
             _voc_2007("trainval", "7d8cd951101b0957ddfd7a530bdc8a94f06121cfc1e511bb5937e973020c7508", 460_032_000),
@@ -55,7 +55,7 @@ DATASETS = {
     ),
     "Penn-Fudan": Dataset(
         folder="PennFudanPed",
-        data="PennFudanPed",
+        inside="PennFudanPed",
         about="170 photographs of pedestrians; Wang, Shi, Song, Shen, ACCV 2007",
         archives=(
             Archive(
@@ -70,7 +70,7 @@ DATASETS = {
     ),
     "BCCD": Dataset(
         folder="BCCD",
-        data="BCCD_Dataset-1.0/BCCD",
+        inside="BCCD_Dataset-1.0/BCCD",
         about="364 photographs of blood cells, 3 classes; Shenggan, 2017; MIT License",
         archives=(
             Archive(
