@@ -2,7 +2,9 @@
 
 The exporter of torch knows neither RoI pooling, RoIAlign nor non-maximum suppression of this package; the translations
 below say what they are in ONNX. `MaxRoiPool`, `RoiAlign` and `NonMaxSuppression` follow the rules of `frcnn_lite.ops`:
-the tests compare them bit for bit, number for number and box for box. Needs the extra `onnx`: `pip install "frcnn_lite[onnx]"`.
+the tests compare them bit for bit, number for number and box for box.
+
+Needs the extra `onnx`: `pip install "frcnn_lite[onnx]"`.
 """
 
 import copy

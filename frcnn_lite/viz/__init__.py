@@ -23,6 +23,7 @@ from frcnn_lite.viz.scene_sheet import scene_sheet
 from frcnn_lite.viz.scoreboard import Score, scoreboard
 from frcnn_lite.viz.suppression import suppression_step
 from frcnn_lite.viz.svg import Canvas, Figure
+from frcnn_lite.viz.table_windows import table_windows
 from frcnn_lite.viz.tensor_flow import tensor_flow
 from frcnn_lite.viz.widgets import sliders
 
@@ -58,6 +59,7 @@ __all__ = [
     "scoreboard",
     "sliders",
     "suppression_step",
+    "table_windows",
     "tensor_flow",
     "trace_calls",
 ]
