@@ -6,7 +6,6 @@ import textwrap
 from collections import Counter
 from pathlib import Path
 
-import nbformat
 import pytest
 
 import frcnn_lite
@@ -164,6 +163,7 @@ def test_a_folder_is_searched_and_what_is_not_ours_left_out(tmp_path, capsys):
 
 
 def test_a_notebook_names_cell_and_line(tmp_path, capsys):
+    nbformat = pytest.importorskip("nbformat")
     cells = [
         nbformat.v4.new_markdown_cell("x.cuda()"),
         nbformat.v4.new_code_cell("%matplotlib inline\nimport torch\nfrom torch import nn"),
