@@ -15,14 +15,11 @@ from frcnn_lite.data.statistics import fit_detector
 def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20) -> str:
     """The page for `data`, read from `source`; of each kind of defect the first `per_kind` are listed by file."""
     splits = ", ".join(f"{name} {len(names)}" for name, names in source.splits().items())
-    lines = [
-        str(source),
-        f"splits: {splits}",
-        f"training: {_training(source)}",
-        *_classes(data.pictures),
-        *_sizes(data),
-    ]
-    return "\n".join([*lines, f"defects: {len(data.defects)}", describe_defects(data.defects, per_kind)]).rstrip()
+    lines = [str(source), f"splits: {splits}"]
+    if not source.split:
+        lines.append(f"training: {_training(source)}")
+    lines += [*_classes(data.pictures), *_sizes(data), f"defects: {len(data.defects)}"]
+    return "\n".join([*lines, describe_defects(data.defects, per_kind)]).rstrip()
 
 
 def _training(source: DataSource) -> str:

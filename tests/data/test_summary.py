@@ -21,6 +21,7 @@ def test_the_page_of_a_folder(tmp_path):
         "defects: 2\nno_area: 1\n  Annotations/d.xml: dog 60 5 60 5\nempty: 1\n  Annotations/d.xml: no objects",
     ):
         assert line in page
+    assert "training:" not in summarise(DataSource.guess(f"{tmp_path}@val"), data)
 
 
 def test_the_command_says_whether_there_are_defects(tmp_path, capsys):
