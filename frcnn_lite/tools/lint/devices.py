@@ -97,6 +97,8 @@ def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
         return False  # a new thread starts on GPU 0
     if program.any_call("set_device"):
         return True  # one GPU a process, chosen once
+    if any(isinstance(given, ast.Name) for given in _given(node)) and not program.any_call("init_process_group"):
+        return True  # `device`, chosen once for the whole file, by whoever runs it
     if program.any_call("init_process_group"):
         return False  # every process would take GPU 0
     if scope.is_module:
