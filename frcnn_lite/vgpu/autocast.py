@@ -76,7 +76,9 @@ def _kernel(qualified: str) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(_KEYS):
             given = [t for t in _tensors((*args, *kwargs.values())) if _eligible(t)]
-            if given:
+            if policy == "sets dtype" and given:
+                args, kwargs = _with_dtype(op, args, kwargs)
+            elif given:
                 args, kwargs = _converted(policy, args, kwargs, given)
             return op(*args, **kwargs)
 
@@ -87,11 +89,16 @@ def _converted(policy: str, args: tuple, kwargs: dict, given: list[torch.Tensor]
     """An operator's arguments under autocast, of which `given` may be cast."""
     if policy == "banned":
         raise RuntimeError(_BANNED)
-    if policy == "sets dtype":
-        return args, kwargs if kwargs.get("dtype") else {**kwargs, "dtype": torch.float32}
     narrow = policy == "lower" or (policy == "widest" and all(t.dtype is not torch.float32 for t in given))
     dtype = torch.get_autocast_dtype("cuda") if narrow else torch.float32
     return _cast(args, dtype), {k: _cast(v, dtype) for k, v in kwargs.items()}
+
+
+def _with_dtype(op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments with float32 for a dtype that was left open. Cross-entropy, from C++, gives it by position."""
+    place = [argument.name for argument in op._schema.arguments].index("dtype")
+    chosen = kwargs.get("dtype") or next(iter(args[place:]), None)
+    return args[:place], {**kwargs, "dtype": chosen or torch.float32}
 
 
 def _tensors(values: Any) -> Any:

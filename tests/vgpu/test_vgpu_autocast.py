@@ -61,6 +61,18 @@ def test_the_lists_of_pytorch(gpus, dtype):
     assert wrong == []
 
 
+def test_a_dtype_is_kept_by_name_and_by_position():
+    logits = torch.randn(2, 3, device="cuda", dtype=torch.float16)
+    with torch.autocast("cuda"):
+        assert torch.log_softmax(logits, 1, torch.float64).dtype is torch.float64
+        assert torch.log_softmax(logits, dim=1, dtype=torch.float64).dtype is torch.float64
+        assert torch.log_softmax(logits, 1, None).dtype is torch.float32
+        labels = torch.tensor([0, 2], device="cuda")
+        assert (
+            nn.functional.cross_entropy(logits, labels).dtype is torch.float32
+        )  # in C++: log_softmax, dtype by position
+
+
 def test_cpu_tensors_and_float64_are_left_alone():
     a, wide = torch.ones(2, 2), torch.ones(2, 2, dtype=torch.float64, device=ONE)
     with torch.autocast("cuda"):
