@@ -49,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, help="optimizer steps")
     length.add_argument("--epochs", type=float, help="passes over the training pictures")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
     parser.add_argument("--batch-size", type=int, help="images a step, over all devices")
     parser.add_argument("--lr", type=float, help="peak learning rate")
     parser.add_argument("--seed", type=int, help="of weights, pictures and samples")
@@ -118,7 +119,7 @@ def height_by_width(text: str) -> tuple[int, int]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers", "flip")
+    names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers", "flip", "amp")
     given = {name: getattr(options, name) for name in (*names, "train_images", "test_images")}
     return {**given, "handle": options.handle and tuple(options.handle)}
 

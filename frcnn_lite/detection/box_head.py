@@ -50,8 +50,9 @@ class BoxHead(nn.Module):
         hidden = self.pool(maps, indexed).flatten(1)
         for layer in self.hidden:
             hidden = torch.relu(layer(hidden))
-        deltas = self.regress(hidden).view(batch, count, self.box_classes, 4)
-        return self.classify(hidden).view(batch, count, -1), deltas
+        # Whatever autocast chose for the layers, boxes and losses are computed in the precision of the rois.
+        logits, deltas = self.classify(hidden).to(rois.dtype), self.regress(hidden).to(rois.dtype)
+        return logits.view(batch, count, -1), deltas.view(batch, count, self.box_classes, 4)
 
     def pool(self, maps: tuple[Tensor, ...], rois: Tensor) -> Tensor:
         """Maps (B, C, h, w) and rois (R, 5), image index and box, to (R, C, size, size) by `config.roi_op`."""

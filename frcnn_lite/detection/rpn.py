@@ -57,7 +57,8 @@ class RegionProposalNetwork(nn.Module):
             predictions.append(output.permute(0, 2, 3, 1).reshape(features.shape[0], -1, 5))
             height, width = features.shape[2:]
             anchors.append(grid_anchors(cell, height, width, stride, offset))
-        output = torch.cat(predictions, dim=1)
+        # Under autocast the layers compute in half precision, in which a pixel of a large picture is no longer one.
+        output = torch.cat(predictions, dim=1).to(self.cell_anchors.dtype)
         levels = tuple(len(of_level) for of_level in anchors)
         return RPNOutput(output[..., 0], output[..., 1:], torch.cat(anchors), levels)
 

@@ -25,6 +25,8 @@ class TrainConfig:
     warmup_steps: steps of linear warm-up to it; schedule: what follows, "cosine" falls to zero at the last step;
     weight_decay: decoupled, on weight matrices and filters only; max_grad_norm: gradients are clipped to this norm;
     seed: initial weights, order of pictures and sampling; workers: DataLoader processes (0: none);
+    amp: forward under autocast, in float16 on GPUs and bfloat16 on the CPU, whose curves then agree to those digits
+    only; weights, boxes and losses stay float32;
     checkpoint_every: steps between two checkpoints; model: the detector.
     Raises ValueError or TypeError that names the field.
     """
@@ -47,6 +49,7 @@ class TrainConfig:
     max_grad_norm: float = 5.0
     seed: int = 0
     workers: int = 0
+    amp: bool = False
     checkpoint_every: int = 200
     model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
 
@@ -68,6 +71,8 @@ class TrainConfig:
                     raise TypeError(f"{entry.name} must be a number, got {value!r}")
                 if not (math.isfinite(value) and value >= 0):
                     raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
+        if not isinstance(self.amp, bool):
+            raise TypeError(f"amp must be True or False, got {self.amp!r}")
         if self.flip > 1:
             raise ValueError(f"flip must be at most 1, got {self.flip}")
         Handling.parse(self.handle)

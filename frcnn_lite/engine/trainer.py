@@ -16,6 +16,7 @@ from frcnn_lite.ops import random_keys
 from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
 
 SEED_LIMIT = 2**31
+HALF = {"cuda": torch.float16, "cpu": torch.bfloat16}  # which of the two formats each multiplies fast
 FLIP_STREAM = 2  # 0 and 1 sample anchors and regions
 
 
@@ -40,6 +41,11 @@ class Trainer:
         self.optimizer, self.scheduler = build_optimizer(self.model, config)
         # On the CPU, whatever trains: the numbers drawn must not depend on the kind or number of devices.
         self.generator = torch.Generator().manual_seed(config.seed)
+        # float16 loses small gradients unless they are scaled up; bfloat16 has float32's range. Not enabled, it does
+        # nothing. PyTorch's own 65536 to begin with runs over in the first step.
+        self.scaler = torch.amp.GradScaler(
+            self.device.type, init_scale=1024.0, enabled=config.amp and self.device.type == "cuda"
+        )
         self.model.train()
 
     def take_step(self, batch: Batch) -> dict[str, float]:
@@ -57,16 +63,20 @@ class Trainer:
         if self.config.flip > 0:
             batch = mirror(batch, random_keys(seeds, 1, FLIP_STREAM)[:, 0] < self.config.flip)
         images, boxes, labels, _ = batch.to(self.device)
-        parts = self.net(images, boxes, labels, seeds.to(self.device))
+        kind = self.device.type
+        with torch.autocast(kind, HALF[kind], enabled=self.config.amp):  # DataParallel hands it on to its threads
+            parts = self.net(images, boxes, labels, seeds.to(self.device))
         own, losses = reduce_loss_over_ranks(parts.sums, parts.counts)
         loss = torch.stack(list(losses.values())).sum()
         if not math.isfinite(loss.item()):
             self.generator.set_state(before)
             raise FloatingPointError(f"the loss is {loss.item()} at learning rate {rate:.3g}; try a lower lr")
         self.optimizer.zero_grad(set_to_none=True)
-        torch.stack(list(own.values())).sum().backward()
+        self.scaler.scale(torch.stack(list(own.values())).sum()).backward()
+        self.scaler.unscale_(self.optimizer)
         clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        self.optimizer.step()
+        self.scaler.step(self.optimizer)  # leaves the weights alone where a scaled gradient ran over
+        self.scaler.update()
         self.scheduler.step()
         return {"loss": loss.item(), **{name: value.item() for name, value in losses.items()}, "lr": rate}
 
@@ -78,6 +88,8 @@ class Trainer:
             "scheduler": self.scheduler.state_dict(),
             "generator": self.generator.get_state(),
         }
+        if self.scaler.is_enabled():
+            state["scaler"] = self.scaler.state_dict()
         return to_cpu(state)
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -86,3 +98,5 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.generator.set_state(state["generator"])
+        if "scaler" in state:
+            self.scaler.load_state_dict(state["scaler"])

@@ -1,0 +1,87 @@
+"""Automatic mixed precision: half precision in the layers, and everything that counts in float32."""
+
+import warnings
+from dataclasses import replace
+
+import pytest
+import torch
+
+from frcnn_lite import vgpu
+from frcnn_lite.data import DigitScenes, collate
+from frcnn_lite.engine import TrainConfig, Trainer, load_run, same_bits, train
+
+CONFIG = TrainConfig(
+    steps=6, batch_size=4, image_size=64, train_images=12, test_images=0, warmup_steps=0, lr=1e-3, amp=True
+)
+
+
+def batch(images=4):
+    scenes = DigitScenes("train", images, size=64)
+    return collate([scenes[index] for index in range(images)])
+
+
+def stop_after_three(record):
+    if record["step"] == 2:
+        raise KeyboardInterrupt
+
+
+def seen_dtypes(trainer):
+    """The dtypes that the layers' outputs, the losses' inputs and the weights had in one step."""
+    seen = {}
+    trainer.model.rpn.conv.register_forward_hook(lambda module, args, output: seen.update(layer=output.dtype))
+    trainer.model.rpn.register_forward_hook(lambda module, args, output: seen.update(deltas=output.deltas.dtype))
+    trainer.model.box_head.register_forward_hook(lambda module, args, output: seen.update(logits=output[0].dtype))
+    trainer.take_step(batch())
+    return seen
+
+
+def test_layers_compute_in_half_precision_and_losses_do_not():
+    trainer = Trainer(CONFIG)
+    assert seen_dtypes(trainer) == {"layer": torch.bfloat16, "deltas": torch.float32, "logits": torch.float32}
+    assert {parameter.dtype for parameter in trainer.model.parameters()} == {torch.float32}
+    assert {parameter.grad.dtype for parameter in trainer.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_float16_reaches_every_replica(gpus):
+    with vgpu.virtual_gpus(2):
+        trainer = Trainer(replace(CONFIG, gpus=gpus))
+        expected = {"layer": torch.float16, "deltas": torch.float32, "logits": torch.float32}
+        assert seen_dtypes(trainer) == expected and trainer.scaler.is_enabled()
+        assert {parameter.dtype for parameter in trainer.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 2])
+def test_losses_are_close_to_those_of_float32(gpus, tmp_path):
+    with vgpu.virtual_gpus(2), warnings.catch_warnings():
+        warnings.simplefilter("error")  # GradScaler and scheduler warn when their steps do not go together
+        full = train(replace(CONFIG, amp=False), tmp_path / "full", progress=False).losses
+        half = train(replace(CONFIG, gpus=gpus), tmp_path / "half", progress=False).losses
+    assert half != full and half == pytest.approx(full, rel=0.05)
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_resume_changes_no_bit(gpus, tmp_path):
+    config = replace(CONFIG, gpus=gpus)
+    with vgpu.virtual_gpus(2):
+        whole = train(config, tmp_path / "whole", progress=False)
+        train(config, tmp_path / "run", progress=False, on_step=stop_after_three)
+        resumed = train(config, tmp_path / "run", progress=False, resume=True)
+    assert resumed.losses == whole.losses
+    first, second = (load_run(run.run_dir).model.state_dict() for run in (whole, resumed))
+    assert same_bits(first, second)
+
+
+def test_a_gradient_that_runs_over_leaves_the_weights_and_lowers_the_scale():
+    with vgpu.virtual_gpus(1):
+        trainer = Trainer(replace(CONFIG, gpus=1))
+        trainer.take_step(batch())
+        before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+        trainer.scaler.update(2.0**120)
+        assert trainer.take_step(batch())["loss"] > 0
+        assert same_bits(before, trainer.model.state_dict()) and trainer.scaler.get_scale() == 2.0**119
+
+
+def test_amp_is_a_choice_between_two():
+    with pytest.raises(TypeError, match="amp must be True or False, got 1"):
+        replace(CONFIG, amp=1)
