@@ -87,12 +87,12 @@ def _search(code: Source) -> list[tuple[int, int, str, str]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a backslash in a string is not what this is about
             program = Program(ast.parse(code.text), code.path)
-    except (SyntaxError, ValueError) as error:
+        return [
+            (node.lineno, node.end_lineno or node.lineno, rule, what)  # type: ignore[attr-defined]
+            for family in FAMILIES
+            for node, rule, what in family.check(program)
+        ]
+    except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
-        unread = (line, line, "FL000", f"no Python 3 ({getattr(error, 'msg', error)})")
+        unread = (line, line, "FL000", f"not read ({getattr(error, 'msg', error)})")
         return [unread, *((line, line, rule, what) for line, rule, what in tokens.check(code.text))]
-    return [
-        (node.lineno, node.end_lineno or node.lineno, rule, what)  # type: ignore[attr-defined]
-        for family in FAMILIES
-        for node, rule, what in family.check(program)
-    ]

@@ -40,8 +40,8 @@ class Calls(ABC):
     def combine(self, operands: list[Value]) -> Value:
         """One operation; a tensor of the CPU among those of the device is what FL002 speaks of."""
         together = union(operands)
-        if not together.device:
-            return together
+        if not together.device:  # beside an unknown tensor, what was 0-d is so no longer
+            return together._replace(scalar=frozenset()) if UNKNOWN in operands else together
         self.met |= made_among_others(operands)
         return Value(device=True, arrays=together.arrays, guessed=together.guessed)
 
@@ -49,12 +49,14 @@ class Calls(ABC):
         """What a call gives."""
         name, method = self.names.called(node), method_of(node)
         arguments = [self.value(given) for given in (*node.args, *(given.value for given in node.keywords))]
+        if self._scatters(node, name):
+            return ON_DEVICE
+        if name in values.PLAIN_FUNCTIONS or matches(habits.COUNTING_FUNCTION, last_name(node)):
+            return PLAIN
         if name.startswith("torch."):
             return self._torch(node, name, arguments)
         if name.startswith("numpy."):
             return self._numpy_function(node, union(arguments))
-        if name in values.PLAIN_FUNCTIONS or matches(habits.COUNTING_FUNCTION, last_name(node)):
-            return PLAIN
         if matches(habits.MOVING_FUNCTION, last_name(node)):
             return self._sent()
         if name == "setattr" and len(arguments) == 3:
@@ -66,6 +68,11 @@ class Calls(ABC):
             return self._method(node, method, arguments)
         return self._unknown(node, arguments)
 
+    def _scatters(self, node: ast.Call, name: str) -> bool:
+        """Whether it takes inputs from anywhere, as nn.DataParallel does."""
+        built_here = self.names.called(node.func).endswith("DataParallel")  # DataParallel(net)(x)
+        return built_here or name.endswith(("DataParallel", "data_parallel")) or last_name(node) in self.names.wrapped
+
     def _torch(self, node: ast.Call, name: str, arguments: list[Value]) -> Value:
         last, together = name.rsplit(".", 1)[-1], union(arguments)
         if last in values.FACTORIES and name.count(".") == 1:
@@ -75,8 +82,8 @@ class Calls(ABC):
         if last in values.JOINING:  # what comes out is no longer 0-d
             arguments = [value._replace(made=value.made | value.scalar) for value in arguments]
             together = union(arguments)
-        if together.device and last not in ("Variable", "Parameter"):
-            self.met |= together.made  # within one list, too
+            if together.device:
+                self.met |= together.made  # within one list, too
         return self.combine(arguments)
 
     def _factory(self, node: ast.Call, last: str, given: Value) -> Value:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from .finding import Found
+from .habits import matches
 from .names import FUNCTIONS, last_name, own_nodes, self_attribute
 from .scopes import Program
 
@@ -13,14 +14,33 @@ HOOKS = {"register_forward_hook", "register_forward_pre_hook", "register_full_ba
 def check(program: Program) -> Iterator[Found]:
     """Yield (node, rule, what was found)."""
     for cls in program.module_classes():
+        if matches("Parallel$", cls.name):
+            continue  # wraps what is replicated, and is not
         methods = {item.name for item in cls.body if isinstance(item, FUNCTIONS) and not _is_property(item)}
         for method in (item for item in cls.body if isinstance(item, FUNCTIONS)):
             plain = _plain_attributes(method)
-            local = {node.name: node for node in ast.walk(method) if isinstance(node, FUNCTIONS) and node is not method}
+            local = _local_functions(method)
             for node in own_nodes(method):
                 for kept in _kept_by(node):
+                    kept = _lambda_named(kept, local)
                     if what := _keeps_self(kept, methods, plain, local):
                         yield kept if isinstance(kept, ast.Lambda) else node, "FL008", what
+
+
+def _local_functions(method: ast.AST) -> dict[str, ast.AST]:
+    """The functions and lambdas that a method names."""
+    found: dict[str, ast.AST] = {}
+    for node in ast.walk(method):
+        if isinstance(node, FUNCTIONS) and node is not method:
+            found[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            found |= {last_name(target): node.value for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _lambda_named(kept: ast.AST, local: Mapping[str, ast.AST]) -> ast.AST:
+    named = local.get(kept.id) if isinstance(kept, ast.Name) else None
+    return named if isinstance(named, ast.Lambda) else kept
 
 
 def _kept_by(node: ast.AST) -> list[ast.AST]:

@@ -39,25 +39,16 @@ def seen_by(scope: Scope, program: Program, constants: dict[str, ast.AST]) -> En
     """The file's tensors as a function sees them. A script's own functions may use its tensors: it has one device."""
     if scope.kind in (DRIVER, DATA):
         return {}
-    everything = scope.kind == STEP or not is_script(program)
+    everything = scope.kind == STEP or not program.is_script
     return {name: constant(node) for name, node in constants.items() if everything or name.isupper()}
 
 
 def exported(program: Program, constants: dict[str, ast.AST]) -> set[ast.AST]:
     """Tensors of a file that does nothing but define: who imports them gets them on the CPU."""
-    if is_script(program):
+    if program.is_script:
         return set()
     read = {node.id for node in ast.walk(program.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     return {node for name, node in constants.items() if name.isupper() and name not in read}
-
-
-def is_script(program: Program) -> bool:
-    """Whether a file does something when it is run, beyond defining names."""
-    return any(
-        isinstance(node, ast.For | ast.While | ast.With | ast.If | ast.AugAssign)
-        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-        for node in program.tree.body
-    )
 
 
 def attributes(scope: Scope, program: Program) -> Environment:

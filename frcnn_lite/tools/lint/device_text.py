@@ -10,18 +10,21 @@ TAKE_A_DEVICE = {"torch.device", "torch.cuda.device", "torch.cuda.set_device", "
 
 def device_asked_for(call: ast.Call, names: Names, constants: dict[str, str]) -> str:
     """The GPU that a call sends something to, makes something on, or enters."""
-    name, method = names.called(call), method_of(call)
-    if method == "cuda" and not name.startswith("torch."):
-        asked = call.args[0] if call.args else keyword(call, "device")
-        if asked is None or (isinstance(asked, ast.Constant) and asked.value is None):
-            return "" if last_name(call.func.value) == "super" else "cuda"  # type: ignore[attr-defined]
-        return device_text(asked, constants)
-    if name in TAKE_A_DEVICE:
+    if names.called(call) in TAKE_A_DEVICE:
         return _entered(call, constants)
-    asked = keyword(call, "device") or keyword(call, "map_location")
-    if asked is None and method in ("to", "to_empty") and call.args:
-        asked = call.args[0]
+    asked = device_argument(call)
+    is_move = method_of(call) == "cuda" and not names.called(call).startswith("torch.")
+    if is_move and (asked is None or (isinstance(asked, ast.Constant) and asked.value is None)):
+        return "" if last_name(call.func.value) == "super" else "cuda"  # type: ignore[attr-defined]
     return device_text(asked, constants) if asked is not None else ""
+
+
+def device_argument(call: ast.Call) -> ast.expr | None:
+    """What stands in a call where a device does."""
+    named = keyword(call, "device") or keyword(call, "map_location")
+    if named is None and method_of(call) in ("to", "to_empty", "cuda", "device") and call.args:
+        return call.args[0]
+    return named
 
 
 def _entered(call: ast.Call, constants: dict[str, str]) -> str:

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .device_text import device_asked_for, device_text, named_devices
+from .device_text import device_argument, device_asked_for, device_text, named_devices
 from .finding import Found
 from .habits import MODEL, matches
 from .names import last_name, method_of
@@ -27,6 +27,8 @@ def check(program: Program) -> Iterator[Found]:
             if not isinstance(node, ast.Call):
                 continue
             device = device_asked_for(node, program.names, {**of_file, **of_scope})
+            if program.of_tests and not scope.is_module:
+                continue  # a test asks for its GPU on purpose
             if device == "cuda" and node.lineno not in entered and not _current_is_right(node, scope, program):
                 spoken = ".cuda() without a device" if method_of(node) == "cuda" else 'device "cuda" without a number'
                 yield node, "FL001", spoken
@@ -91,13 +93,13 @@ def _lines_inside_a_device(scope: Scope, program: Program) -> set[int]:
 
 def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
     """Whether the current device is the one that is meant; docs/linter.md has the reasons."""
-    if scope.name in ("cuda", "to", "_apply") or "DataParallel" in ast.unparse(node):
+    if scope.name in ("cuda", "to", "_apply") or _in_data_parallel(node, scope):
         return True
-    if scope.name in program.started_in_threads:
-        return False  # a new thread starts on GPU 0
+    if scope.in_loader or scope.name in program.started_in_threads:
+        return False  # a worker of a DataLoader may not touch a GPU, and a new thread starts on GPU 0
     if program.any_call("set_device"):
         return True  # one GPU a process, chosen once
-    if any(isinstance(given, ast.Name) for given in _given(node)) and not program.any_call("init_process_group"):
+    if isinstance(device_argument(node), ast.Name) and not program.any_call("init_process_group"):
         return True  # `device`, chosen once for the whole file, by whoever runs it
     if program.any_call("init_process_group"):
         return False  # every process would take GPU 0
@@ -108,6 +110,12 @@ def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
     return scope.kind in (DRIVER, DATA) or chooses or matches(MODEL, last_name(held))
 
 
+def _in_data_parallel(node: ast.Call, scope: Scope) -> bool:
+    """Whether it moves the model that DataParallel wraps, whose home is the current device: before or after."""
+    wrappers = [call for call in scope.nodes if isinstance(call, ast.Call) and "DataParallel" in last_name(call)]
+    return "DataParallel" in ast.unparse(node) or any(part is node for call in wrappers for part in ast.walk(call))
+
+
 def _chosen_once(node: ast.AST, device: str, scope: Scope, program: Program) -> bool:
     """Whether a script picks its device in one place: GPU 0, if there is a GPU; or where DataParallel wants it."""
     if scope.kind not in (DRIVER, HELPER) or scope.name in program.started_in_threads or device != "cuda:0":
@@ -116,7 +124,7 @@ def _chosen_once(node: ast.AST, device: str, scope: Scope, program: Program) -> 
         return False
     if program.names.called(node) == "torch.device" and _has_choice(node):
         return True
-    by_name = any(isinstance(part, ast.Name) for part in _given(node))
+    by_name = isinstance(node, ast.Call) and isinstance(device_argument(node), ast.Name)
     return scope.kind == DRIVER and (by_name or program.any_call("DataParallel", "data_parallel"))
 
 

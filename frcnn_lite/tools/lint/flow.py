@@ -141,4 +141,9 @@ class Flow(Expressions):
 def _is_moved_self(statement: ast.AST, name: str) -> bool:
     """`self.anchors = self.anchors.to(x.device)`: the constant that is there already, on another device."""
     moved = statement.value if isinstance(statement, ast.Assign) else statement
-    return method_of(moved) in ("to", "cuda", "type_as") and self_attribute(moved.func.value) == name  # type: ignore[attr-defined]
+    source = ""
+    if isinstance(moved, ast.ListComp):  # a list of them
+        source, moved = self_attribute(moved.generators[0].iter), moved.elt
+    if method_of(moved) not in ("to", "cuda", "type_as"):
+        return False
+    return name in (source, self_attribute(moved.func.value))  # type: ignore[attr-defined]

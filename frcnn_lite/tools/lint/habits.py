@@ -14,7 +14,7 @@ CPU_PLACES = {
 DRIVER_CLASS = r"Trainer|Solver|Runner|Learner|Engine|Agent|Test"
 DATA_FUNCTION = (
     r"collate|transform|augment|(^|_)(load|read|parse|preprocess|prefetch|preload)|__getitem__|loader|dataset|convert"
-    r"|state_dict|checkpoint|(get|next|make)_batch"
+    r"|state_dict|checkpoint|^_?(draw|plot|show|visuali[sz]e|render)(_|$)|(get|next|make)_batch"
 )
 DRIVER_FUNCTION = (
     r"^(main|worker|demo|run|fit|setup|cli|profile|bench)"
@@ -39,7 +39,7 @@ NUMBER = (
     r"|(is|use|return|num|n|get_size|has)_\w+"
     r"|\w+_(size|shape|sizes|shapes|factor|name|mode|idx|id|key|rate|scale|stride|threshold|thresh))$"
 )
-COUNTING_FUNCTION = r"^_?(num|n|is|has|len|count)_|(size|shape|shapes|sizes|stride|strides)$"
+COUNTING_FUNCTION = r"shape_as_tensor|^_?(num|n|is|has|len|count)_|(size|shape|shapes|sizes|stride|strides)$"
 MOVING_FUNCTION = r"^_?(to|move_to|send_to|put_on|place_on|copy_to)_?(device|cuda|gpu)$"
 ARRAY_TO_TENSOR = (
     r"(np|numpy|array|ndarray)_?(to|2)_?(var|tensor|torch|cuda)|^(from_numpy|to_tensor|to_variable|totensor)$"

@@ -17,7 +17,7 @@ AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Names:
-    """The imports of a file."""
+    """The imports of a file, and the names of its models that bring their inputs to the GPUs by themselves."""
 
     def __init__(self, tree: ast.AST) -> None:
         self.imported = dict(USUAL)
@@ -26,9 +26,18 @@ class Names:
                 for alias in node.names:
                     name = alias.asname or alias.name.split(".")[0]
                     self.imported[name] = alias.name if alias.asname else name
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
                 for alias in node.names:
-                    self.imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    self.imported[alias.asname or alias.name] = f"{module}.{alias.name}"
+
+        self.wrapped = {
+            last_name(target)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign)
+            for target, value in _pairs(node.targets[0], node.value)
+            if self.called(value).endswith("DataParallel")
+        }
 
     def full(self, node: ast.AST) -> str:
         """The dotted name of an expression (`torch.nn.functional.relu`), or "" where it is none."""
@@ -43,6 +52,13 @@ class Names:
     def called(self, node: ast.AST) -> str:
         """The full name of the function that a call calls, or ""."""
         return self.full(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What an assignment gives to what."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
 
 
 def last_name(node: ast.AST) -> str:

@@ -27,7 +27,8 @@ def parameters(scope: Scope, program: Program) -> Environment:
             known[given.arg] = UNKNOWN
         else:
             untyped = typed in ("", "Any")
-            sure = "Tensor" in typed or (untyped and (scope.kind == STEP or given.arg in shown))
+            tensor_by_type = "Tensor" in typed and not matches("ndarray|PIL", typed)
+            sure = tensor_by_type or (untyped and (scope.kind == STEP or given.arg in shown))
             guess = GUESSED if untyped and matches(TENSOR, given.arg) and given.arg not in others else UNKNOWN
             known[given.arg] = ON_DEVICE if sure else guess
     for rest in filter(None, (scope.node.args.vararg, scope.node.args.kwarg)):
@@ -46,9 +47,16 @@ def _used_as(scope: Scope, program: Program) -> tuple[set[str], set[str]]:
     """Names on which something is called that only a tensor has, and those that are arrays or pictures."""
     tensors, others = set(), set()
     for node in scope.nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            tensors |= {node.value.id} if node.attr in TENSOR_ONLY else set()
-            others |= {node.value.id} if node.attr in ARRAY_ONLY else set()
+        if isinstance(node, ast.Attribute) and (owner := _indexed(node.value)):
+            tensors |= {owner} if node.attr in TENSOR_ONLY else set()
+            others |= {owner} if node.attr in ARRAY_ONLY else set()
         elif isinstance(node, ast.Call) and program.names.called(node).startswith("torch.nn.functional."):
             tensors |= {given.id for given in node.args if isinstance(given, ast.Name)}
     return tensors - others, others
+
+
+def _indexed(node: ast.AST) -> str:
+    """`x` of `x` and of `x[:, None]`, but not of `x["boxes"]`."""
+    if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

@@ -40,6 +40,17 @@ class Scope:
     def name(self) -> str:
         return getattr(self.node, "name", "")
 
+    @property
+    def returns_no_tensor(self) -> bool:
+        """Whether its annotation says so."""
+        said = getattr(self.node, "returns", None)
+        return said is not None and not matches("Tensor|Any|dict$|list$|tuple$", ast.unparse(said))
+
+    @property
+    def in_loader(self) -> bool:
+        """Whether a DataLoader calls it, in a process of its own."""
+        return self.kind == DATA and (self.name == "__getitem__" or matches("collate", self.name))
+
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """Everything in it but the functions and classes defined in it."""
@@ -51,8 +62,18 @@ class Program:
 
     def __init__(self, tree: ast.Module, path: str = "") -> None:
         self.tree, self.names = tree, Names(tree)
-        self.of_data = not CPU_PLACES.isdisjoint((*Path(path).parts[-3:-1], Path(path).stem))
+        self.of_tests = Path(path).name.startswith(("test_", "conftest"))
+        self.of_data = not CPU_PLACES.isdisjoint((Path(path).parent.name, Path(path).stem))
         self.scopes = list(self._scopes())
+
+    @cached_property
+    def is_script(self) -> bool:
+        """Whether the file does something when it is run, beyond defining names."""
+        return any(
+            isinstance(node, ast.For | ast.While | ast.With | ast.If | ast.AugAssign)
+            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+            for node in self.tree.body
+        )
 
     @cached_property
     def functions_called(self) -> set[str]:
@@ -108,12 +129,13 @@ class Program:
         if cls is not None and self._is_module(cls):
             reached = function.name in reached_from_forward(cls)
             step = reached or matches(STEP_METHOD, function.name) or is_function(cls)
-            return Scope(function, STEP if step else BUILD, cls, True, reached, parameters)
+            kind = DATA if self.of_data else STEP if step else BUILD
+            return Scope(function, kind, cls, True, reached, parameters)
         return Scope(function, self._kind(function, cls), cls, False, False, parameters)
 
     def _kind(self, function: AnyFunction, cls: ast.ClassDef | None) -> str:
         around = " ".join([cls.name, *(last_name(base) for base in cls.bases)]) if cls else ""
-        if self.of_data or matches(DATA_FUNCTION, function.name) or matches(DATA_CLASS, around):
+        if self.of_data or self.of_tests or matches(DATA_FUNCTION, function.name) or matches(DATA_CLASS, around):
             return DATA
         if cls is not None and function.name == "__call__" and not matches("loss|criterion|matcher|coder", around):
             return DATA  # a transform

@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 SILENCED = re.compile(r"#\s*noqa(?P<codes>\s*:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?", re.IGNORECASE)
 WHOLE_FILE = re.compile(r"^#\s*frcnn_lite:\s*noqa:(?P<codes>.*)$", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[%!?]|^\s*\w+\s*=\s*[%!]|\?\s*$")
+PYTHON_CELL = re.compile(r"%%(time|timeit|capture|prun|memit|writefile)\b")
 SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}
 
 
@@ -26,14 +28,21 @@ class Source:
 
     def silences(self, first: int, last: int, rule: str) -> bool:
         """Whether a comment means this rule: on the first or last line of the code, or one for the whole file."""
-        if any(rule in comment["codes"] for comment in WHOLE_FILE.finditer(self.text)):
+        if any(rule in codes for codes in self._silent_in_file):
             return True
-        lines = self.text.splitlines()
         for number in {first, last}:
-            comment = SILENCED.search(lines[number - 1]) if number <= len(lines) else None
+            comment = SILENCED.search(self._lines[number - 1]) if number <= len(self._lines) else None
             if comment and (comment["codes"] is None or rule in re.findall(r"[A-Z]+\d+", comment["codes"].upper())):
                 return True
         return False
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @cached_property
+    def _silent_in_file(self) -> list[str]:
+        return [comment["codes"] for comment in WHOLE_FILE.finditer(self.text)]
 
 
 def find(given: str) -> Iterator[Path]:
@@ -45,7 +54,7 @@ def find(given: str) -> Iterator[Path]:
     path = Path(given)
     if path.is_dir():
         inside = (file for ending in ("*.py", "*.ipynb") for file in path.rglob(ending))
-        yield from sorted(file for file in inside if not _is_skipped(file.relative_to(path)))
+        yield from sorted(file for file in inside if file.is_file() and not _is_skipped(file.relative_to(path)))
     elif not path.exists():
         raise ValueError(f"no file or directory at {given}")
     elif path.suffix not in (".py", ".ipynb"):
@@ -78,9 +87,9 @@ def read(path: Path) -> Source:
     for number, cell in enumerate(cells, 1):
         if cell.get("cell_type") != "code":
             continue
-        code = "".join(cell["source"]).splitlines()
-        if code and code[0].startswith("%%"):
-            continue  # another language, or a timer's
+        code = "".join(cell.get("source", "")).splitlines()
+        if code and code[0].startswith("%%") and not PYTHON_CELL.match(code[0]):
+            continue  # another language
         for line, words in enumerate(code, 1):
             indent = words[: len(words) - len(words.lstrip())]
             lines.append(f"{indent}pass" if MAGIC.search(words) and "#" not in words else words)

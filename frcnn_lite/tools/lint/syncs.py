@@ -2,14 +2,17 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from .finding import Found
 from .habits import EVALUATING_FUNCTION, SELDOM, matches
-from .names import last_name, method_of
+from .names import Names, keyword, last_name, method_of
 from .scopes import DATA, STEP, Program, Scope
+from .values import FACTORIES
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+ARRAY = r"\bnp\.|numpy\(|\[::-1\]"  # no tensor can be read backwards
 TAKE_NUMBERS = ("env", "game", "tokenizer", "cv2", "draw")  # and there is no way around the wait
 
 
@@ -17,23 +20,25 @@ def check(program: Program) -> Iterator[Found]:
     """Yield (node, rule, what was found)."""
     for scope in program.scopes:
         if scope.kind != DATA:
-            yield from _in_scope(scope)
+            yield from _in_scope(scope, program.names)
 
 
-def _in_scope(scope: Scope) -> Iterator[Found]:
+def _in_scope(scope: Scope, names: Names) -> Iterator[Found]:
     parents = {child: node for node in (scope.node, *scope.nodes) for child in ast.iter_child_nodes(node)}
     losses = {_root(node) for node in scope.nodes if method_of(node) == "backward"} - {""}
-    arrays = _arrays(scope)
+    on_cpu = _names_on_cpu(scope, names, parents)
     loops = (*LOOPS, *COMPREHENSIONS) if scope.kind == STEP else LOOPS
     for node in scope.nodes:
-        if not isinstance(node, ast.Call) or not _waits(node, losses) or _root(node) in arrays:
+        if not isinstance(node, ast.Call) or not _waits(node, losses) or _is_on_cpu(node, names, on_cpu):
             continue
         around = list(_around(node, parents))
         loop = next((part for part in around if isinstance(part, loops)), None)
         if loop is None or (isinstance(loop, ast.For) and _holds(loop.iter, node)):
             continue  # `for i in range(n.item())` reads it once
         inside = around[: around.index(loop)]
-        if not (_of_epochs(loop, node) or _seldom(inside, node) or _evaluates(scope, around, loop) or _wanted(inside)):
+        if not (
+            _of_epochs(loop, node) or _seldom([node, *inside]) or _evaluates(scope, around, loop) or _wanted(inside)
+        ):
             what = f"{_root(node) or 'this'}.item()" if method_of(node) else "float() of a loss"
             yield node, "FL009", f"{what} in a loop"
 
@@ -45,17 +50,36 @@ def _waits(node: ast.Call, losses: set[str]) -> bool:
     return last_name(node) == "float" and isinstance(given, ast.Name) and given.id in losses
 
 
-def _arrays(scope: Scope) -> set[str]:
-    """Names that hold NumPy arrays, or that run over one in a loop."""
+def _names_on_cpu(scope: Scope, names: Names, parents: dict[ast.AST, ast.AST]) -> set[str]:
+    """Names that hold arrays or tensors of the CPU, or that run over one in a loop: reading them waits for nothing."""
     found: set[str] = set()
     for _ in range(2):
         for node in scope.nodes:
             if not isinstance(node, ast.Assign | ast.For):
                 continue
             source, targets = (node.value, node.targets) if isinstance(node, ast.Assign) else (node.iter, [node.target])
-            if matches(r"\bnp\.|numpy\(", ast.unparse(source)) or last_name(source) in found:
+            fetched = method_of(source) == "cpu" and not any(isinstance(part, LOOPS) for part in _around(node, parents))
+            if fetched or matches(ARRAY, ast.unparse(source)) or _is_on_cpu(source, names, found):
                 found |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
     return found
+
+
+def _is_on_cpu(node: ast.AST, names: Names, known: set[str]) -> bool:
+    """Whether a value comes from a name of the CPU, or from a factory that is told no device."""
+    match node:
+        case ast.Name():
+            return node.id in known
+        case ast.Subscript() | ast.Attribute():
+            return _is_on_cpu(node.value, names, known)
+        case ast.BinOp():
+            return _is_on_cpu(node.left, names, known) or _is_on_cpu(node.right, names, known)
+        case ast.Call() if names.called(node).startswith("torch."):
+            if last_name(node) in FACTORIES:
+                return keyword(node, "device") is None and not matches("tensor|array", last_name(node))
+            return any(_is_on_cpu(given, names, known) for given in node.args)
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)):
+            return method not in ("to", "cuda") and _is_on_cpu(owner, names, known)
+    return False
 
 
 def _root(node: ast.AST) -> str:
@@ -90,10 +114,10 @@ def _of_epochs(loop: ast.AST, node: ast.AST) -> bool:
     return trains_inside or (not trains and (named or bool(inner)))
 
 
-def _seldom(inside: list[ast.AST], node: ast.AST) -> bool:
-    """Whether an `if` between the loop and the call lets it run every so many steps only, or once."""
-    for part in inside:
-        if isinstance(part, ast.If | ast.IfExp) and not _holds(part.test, node):
+def _seldom(path: list[ast.AST]) -> bool:
+    """Whether an `if` on the way from the call to the loop lets it run every so many steps only, or once."""
+    for below, part in pairwise(path):
+        if isinstance(part, ast.If | ast.IfExp) and below in (part.body if isinstance(part, ast.If) else [part.body]):
             once = isinstance(part.test, ast.Compare) and isinstance(part.test.ops[0], ast.Eq)
             if once or matches(SELDOM, ast.unparse(part.test)):
                 return True

@@ -10,7 +10,7 @@ from .flow import Flow
 from .names import last_name, method_of
 from .parameters import parameters
 from .scopes import DATA, STEP, Program, Scope
-from .values import union
+from .values import UNKNOWN, union
 
 
 def check(program: Program) -> Iterator[Found]:
@@ -41,7 +41,13 @@ def _read_all(program: Program, of_file: dict[str, ast.AST]) -> list[tuple[Scope
     flows: list[tuple[Scope, Flow]] = []
     for _ in range(2):  # what a function returns is known to its callers in the second reading
         flows = [(scope, _read(scope, program, of_file, returns)) for scope in program.scopes[1:]]
-        returns = {scope.name: value for scope, flow in flows if (value := union(flow.returned)).made or value.arrays}
+        returns = {}
+        for scope, flow in flows:
+            value = union(flow.returned)
+            if value.made or value.arrays:
+                returns[scope.name] = value
+            elif scope.returns_no_tensor:
+                returns[scope.name] = UNKNOWN
     return flows
 
 
