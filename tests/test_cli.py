@@ -14,7 +14,7 @@ from PIL import Image
 from frcnn_lite import cli, vgpu
 from frcnn_lite.cli.data import KINDS
 from frcnn_lite.data import DigitScenes
-from frcnn_lite.engine import RunDirectory, load_run, load_weights
+from frcnn_lite.engine import RunDirectory, load_run, load_weights, same_bits
 
 WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
@@ -101,6 +101,18 @@ def test_evaluate_prints_one_json_object(trained, capsys):
     assert found["images"] == 4 and 0 <= found["AP50"] <= 1 and found["step"] == 2 and said.err == ""
     assert run("evaluate", "--run", trained, "--images", 3) == 0
     assert json.loads(capsys.readouterr().out)["images"] == 3
+
+
+def test_the_best_weights_are_kept_on_request(tmp_path, capsys):
+    out = tmp_path / "r"
+    assert run("train", *QUICK, "--steps", 3, "--evaluate-every", 2, "--amp", "--out", out) == 0
+    config = RunDirectory.open(out).read_config()
+    assert config.evaluate_every == 2 and config.amp and (out / "best.pt").is_file()
+    capsys.readouterr()
+    assert run("evaluate", "--run", out, "--best") == 0
+    assert json.loads(capsys.readouterr().out)["step"] == 2
+    assert run("export", "--run", out, "--best", "--full", "--out", tmp_path / "w.pt") == 0
+    assert same_bits(load_weights(tmp_path / "w.pt").state_dict(), load_weights(out / "best.pt").state_dict())
 
 
 def test_predict_does_what_it_can(trained, tmp_path, capsys):

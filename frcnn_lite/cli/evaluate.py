@@ -19,6 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="DATA", help="judge on voc:DIR@SPLIT or coco:FILE instead of the run's own data"
     )
+    parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
 
 
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite import engine
     from frcnn_lite.parallel import is_main_rank, process_group
 
-    stored = engine.load_run(options.run)
+    stored = engine.load_run(options.run, best=options.best)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
     pictures = engine.held_out_pictures(config, options.images or (sys.maxsize if options.data else None))
     with process_group() as device:

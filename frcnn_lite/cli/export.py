@@ -13,6 +13,7 @@ from .console import say
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt or an .onnx")
+    parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
 
 
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite import engine
     from frcnn_lite.export.onnx import export_onnx
 
-    stored = engine.load_run(options.run)
+    stored = engine.load_run(options.run, best=options.best)
     if options.out.suffix.lower() == ".onnx":
         config = stored.config
         export_onnx(stored.model, options.out, class_names=config.class_names, image_size=config.image_size)

@@ -50,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--epochs", type=float, help="passes over the training pictures")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
+    parser.add_argument("--evaluate-every", type=int, metavar="N", help="judge every N steps; best.pt keeps the best")
     parser.add_argument("--batch-size", type=int, help="images a step, over all devices")
     parser.add_argument("--lr", type=float, help="peak learning rate")
     parser.add_argument("--seed", type=int, help="of weights, pictures and samples")
@@ -120,7 +121,7 @@ def height_by_width(text: str) -> tuple[int, int]:
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers", "flip", "amp")
-    given = {name: getattr(options, name) for name in (*names, "train_images", "test_images")}
+    given = {name: getattr(options, name) for name in (*names, "train_images", "test_images", "evaluate_every")}
     return {**given, "handle": options.handle and tuple(options.handle)}
 
 

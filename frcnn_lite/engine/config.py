@@ -27,7 +27,8 @@ class TrainConfig:
     seed: initial weights, order of pictures and sampling; workers: DataLoader processes (0: none);
     amp: forward under autocast, in float16 on GPUs and bfloat16 on the CPU, whose curves then agree to those digits
     only; weights, boxes and losses stay float32;
-    checkpoint_every: steps between two checkpoints; model: the detector.
+    checkpoint_every: steps between two checkpoints; evaluate_every: steps between two evaluations on the test pictures,
+    the best weights of which are kept (0: none); model: the detector.
     Raises ValueError or TypeError that names the field.
     """
 
@@ -51,6 +52,7 @@ class TrainConfig:
     workers: int = 0
     amp: bool = False
     checkpoint_every: int = 200
+    evaluate_every: int = 0
     model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,8 @@ class TrainConfig:
             raise TypeError(f"amp must be True or False, got {self.amp!r}")
         if self.flip > 1:
             raise ValueError(f"flip must be at most 1, got {self.flip}")
+        if self.evaluate_every and not self.test_images:
+            raise ValueError(f"evaluate_every={self.evaluate_every} needs test_images of at least 1, got 0")
         Handling.parse(self.handle)
         if self.schedule not in get_args(Schedule):
             raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {self.schedule!r}")
@@ -83,6 +87,10 @@ class TrainConfig:
                 f"gpus must be at most batch_size, got gpus={self.gpus} with batch_size={self.batch_size}: "
                 f"{self.gpus - self.batch_size} of the devices would never see an image"
             )
+
+    def shown(self) -> dict[str, Any]:
+        """For every file of weights, that one found alone says what labels mean and at what size pictures are shown."""
+        return {"class_names": list(self.class_names), "image_size": list(self.image_size)}
 
     def to_json(self) -> str:
         """A JSON object, fields in their order."""

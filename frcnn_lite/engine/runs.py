@@ -1,4 +1,4 @@
-"""A run is a directory: `config.json`, `log.jsonl` (one line a step) and `checkpoint.pt`."""
+"""A run is a directory: `config.json`, `log.jsonl` (one line a step), `checkpoint.pt`; `best.pt` where it is judged."""
 
 import json
 import os
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from frcnn_lite.engine.config import TrainConfig
+
+Record = dict[str, Any]  # of one step: "step" and its numbers by name
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,17 @@ class RunDirectory:
     def checkpoint_file(self) -> Path:
         return self.path / "checkpoint.pt"
 
+    @property
+    def best_file(self) -> Path:
+        return self.path / "best.pt"
+
     @classmethod
     def require_free(cls, path: str | Path) -> "RunDirectory":
         """The directory, without a run in it. Raises FileExistsError otherwise: nothing is ever overwritten."""
         run = cls(Path(path))
         if run.path.exists() and not run.path.is_dir():
             raise FileExistsError(f"{run.path} is a file; a run needs a directory")
-        for file in (run.config_file, run.log_file, run.checkpoint_file):
+        for file in (run.config_file, run.log_file, run.checkpoint_file, run.best_file):
             if file.exists():
                 raise FileExistsError(f"{run.path} holds a run already ({file.name}); resume it or choose another name")
         return run
@@ -62,7 +68,7 @@ class RunDirectory:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{self.config_file} cannot be read: {error}") from error
 
-    def read_log(self, before_step: int | None = None) -> list[dict[str, Any]]:
+    def read_log(self, before_step: int | None = None) -> list[Record]:
         """The records of the steps, in order, up to but without `before_step`.
 
         A last line that a crash cut short is left out; any other broken line raises ValueError.
@@ -80,7 +86,7 @@ class RunDirectory:
                 raise ValueError(f"{self.log_file} line {number} is no record of a step: {line[:40]!r}")
         return [record for record in records if before_step is None or record["step"] < before_step]
 
-    def cut_log(self, before_step: int) -> list[dict[str, Any]]:
+    def cut_log(self, before_step: int) -> list[Record]:
         """Drop what was logged after the checkpoint of `before_step`: those steps are about to be taken again."""
         records = self.read_log(before_step)
         _write(self.log_file, "".join(json.dumps(record) + "\n" for record in records))

@@ -14,24 +14,24 @@ from tqdm.auto import tqdm
 
 from frcnn_lite.data import DetectionDataset, Scene, collate
 from frcnn_lite.engine.average_precision import AveragePrecision
+from frcnn_lite.engine.best import BestWeights
 from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import held_out_pictures, train_pictures
 from frcnn_lite.engine.evaluate import evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
-from frcnn_lite.engine.runs import RunDirectory
+from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
 from frcnn_lite.parallel import any_rank, from_main_rank, is_main_rank
-
-Record = dict[str, float]
 
 
 @dataclass(frozen=True)
 class TrainResult:
     """run_dir: where everything lies; history: one record a step ("step", "loss", each loss by name, "lr"), from step 0
-    also in a resumed run; evaluation: on the test pictures, None when interrupted or `test_images` is 0; interrupted:
-    whether Ctrl-C ended it; seconds: spent in the steps of this call."""
+    also in a resumed run, with "AP", "AP50", "AP75" after the steps that were judged; evaluation: on the test pictures,
+    None when interrupted or `test_images` is 0; interrupted: whether Ctrl-C ended it; seconds: spent in the steps of
+    this call and in judging between them."""
 
     run_dir: Path
     history: list[Record]
@@ -53,10 +53,11 @@ def train(
     on_step: Callable[[Record], None] | None = None,
     progress: bool = True,
 ) -> TrainResult:
-    """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`.
+    """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`, and `best.pt` if judged.
 
     resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
-    workers; the curve goes on as if it had never stopped. on_step: called after each step with its record.
+    workers and how often it is saved and judged; the curve goes on as if it had never stopped. on_step: called after
+    each step with its record.
     Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
@@ -72,6 +73,9 @@ def train(
     trainer = Trainer(config)
     run, first_step, history, state = from_main_rank(lambda: _open_run(trainer, out_dir, resume))
     trainer.restore(state)  # on rank 0 what it has already; no other rank needs to see the file
+    pictures = held_out_pictures(config) if config.test_images else None
+    best = BestWeights(config, run, pictures, history)
+    evaluation = None
     silent = not (progress and is_main_rank())
     bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
     start = time.perf_counter()
@@ -83,6 +87,10 @@ def train(
             except FloatingPointError:
                 _save(run, trainer, step)  # the trainer stands as it stood after the last good step
                 raise
+            taken = step + 1
+            evaluation = best.judge_if_due(trainer.model, taken)
+            if evaluation is not None:
+                record |= {"AP": evaluation.AP, "AP50": evaluation.AP50, "AP75": evaluation.AP75}
             history.append(record)
             log.write(json.dumps(record) + "\n")
             bar.update()
@@ -92,19 +100,19 @@ def train(
                     on_step(record)
             except KeyboardInterrupt:
                 interruption.requested = True
-            taken = step + 1
             interruption.requested = any_rank(interruption.requested)  # a rank that stopped alone would be waited for
             if interruption.requested or taken == config.steps or taken % config.checkpoint_every == 0:
                 _save(run, trainer, taken)
             if interruption.requested:
                 break
     seconds = time.perf_counter() - start
-    evaluation = None
     if interruption.requested and is_main_rank():
         print(f"stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}", file=sys.stderr)
-    if not interruption.requested and config.test_images > 0:
-        evaluation = evaluate(trainer.model, held_out_pictures(config), batch_size=config.batch_size)
-    return TrainResult(run.path, history, evaluation, interruption.requested, seconds)
+    if interruption.requested:
+        return TrainResult(run.path, history, None, True, seconds)
+    if evaluation is None and pictures is not None:
+        evaluation = evaluate(trainer.model, pictures, batch_size=config.batch_size)
+    return TrainResult(run.path, history, evaluation, False, seconds)
 
 
 def _batches(dataset: DetectionDataset, config: TrainConfig, first_step: int) -> DataLoader[Scene]:
@@ -128,7 +136,8 @@ def _open_run(
     run = RunDirectory.open(out_dir)
     stored = run.read_config()
     config = trainer.config
-    begun = replace(stored, gpus=config.gpus, workers=config.workers, checkpoint_every=config.checkpoint_every)
+    free = {name: getattr(config, name) for name in ("gpus", "workers", "checkpoint_every", "evaluate_every")}
+    begun = replace(stored, **free)
     if begun != config:
         raise ValueError(f"config differs from {run.config_file}; a run can only go on as it was begun")
     if not run.checkpoint_file.exists():  # killed between its configuration and its first checkpoint
@@ -144,6 +153,5 @@ def _open_run(
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
     if is_main_rank():
-        # A checkpoint that is found alone still says what its labels mean, and at what size pictures are shown to it
-        seen = {"class_names": list(trainer.config.class_names), "image_size": list(trainer.config.image_size)}
-        save_checkpoint(run.checkpoint_file, {"step": step, "data": seen, "trainer": trainer.state()})
+        state = {"step": step, "data": trainer.config.shown(), "trainer": trainer.state()}
+        save_checkpoint(run.checkpoint_file, state)

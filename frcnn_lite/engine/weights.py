@@ -21,19 +21,20 @@ class Run(NamedTuple):
     history: list[dict[str, Any]]
 
 
-def load_run(path: str | Path) -> Run:
-    """The run in directory `path` as it stands at its last checkpoint.
+def load_run(path: str | Path, *, best: bool = False) -> Run:
+    """The run in directory `path` as it stands at its last checkpoint, or as it was when it was judged best.
 
-    Raises FileNotFoundError when no run is there, CheckpointError when its checkpoint is damaged.
+    Raises FileNotFoundError when no run is there, CheckpointError when its checkpoint is damaged or was never written.
     """
     run = RunDirectory.open(path)
     config = run.read_config()
-    state = load_checkpoint(run.checkpoint_file)
+    file = run.best_file if best else run.checkpoint_file
+    state = load_checkpoint(file)
     try:
-        weights, step = state["trainer"]["model"], int(state["step"])
+        weights, step = state["weights"] if best else state["trainer"]["model"], int(state["step"])
     except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{run.checkpoint_file} is not the checkpoint of a run") from error
-    model = _model_with(config.model, weights, run.checkpoint_file)
+        raise CheckpointError(f"{file} is not the checkpoint of a run") from error
+    model = _model_with(config.model, weights, file)
     return Run(config, model, step, run.read_log(before_step=step))
 
 
