@@ -51,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
     parser.add_argument("--evaluate-every", type=int, metavar="N", help="judge every N steps; best.pt keeps the best")
+    parser.add_argument("--ema", type=float, metavar="DECAY", help="hand on the average of the last weights, e.g. 0.99")
     parser.add_argument("--batch-size", type=int, help="images a step, over all devices")
     parser.add_argument("--lr", type=float, help="peak learning rate")
     parser.add_argument("--seed", type=int, help="of weights, pictures and samples")
@@ -120,7 +121,20 @@ def height_by_width(text: str) -> tuple[int, int]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("data", "test_data", "image_size", "gpus", "steps", "batch_size", "lr", "seed", "workers", "flip", "amp")
+    names = (
+        "data",
+        "test_data",
+        "image_size",
+        "gpus",
+        "steps",
+        "batch_size",
+        "lr",
+        "seed",
+        "workers",
+        "flip",
+        "amp",
+        "ema",
+    )
     given = {name: getattr(options, name) for name in (*names, "train_images", "test_images", "evaluate_every")}
     return {**given, "handle": options.handle and tuple(options.handle)}
 

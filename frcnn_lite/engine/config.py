@@ -25,6 +25,8 @@ class TrainConfig:
     warmup_steps: steps of linear warm-up to it; schedule: what follows, "cosine" falls to zero at the last step;
     weight_decay: decoupled, on weight matrices and filters only; max_grad_norm: gradients are clipped to this norm;
     seed: initial weights, order of pictures and sampling; workers: DataLoader processes (0: none);
+    ema: decay of an average of the weights over the last 1 / (1 - ema) steps or so, which is then what is judged and
+    handed on (0: none);
     amp: forward under autocast, in float16 on GPUs and bfloat16 on the CPU, whose curves then agree to those digits
     only; weights, boxes and losses stay float32;
     checkpoint_every: steps between two checkpoints; evaluate_every: steps between two evaluations on the test pictures,
@@ -50,6 +52,7 @@ class TrainConfig:
     max_grad_norm: float = 5.0
     seed: int = 0
     workers: int = 0
+    ema: float = 0.0
     amp: bool = False
     checkpoint_every: int = 200
     evaluate_every: int = 0
@@ -77,6 +80,8 @@ class TrainConfig:
             raise TypeError(f"amp must be True or False, got {self.amp!r}")
         if self.flip > 1:
             raise ValueError(f"flip must be at most 1, got {self.flip}")
+        if self.ema >= 1:
+            raise ValueError(f"ema must be below 1, got {self.ema}")
         if self.evaluate_every and not self.test_images:
             raise ValueError(f"evaluate_every={self.evaluate_every} needs test_images of at least 1, got 0")
         Handling.parse(self.handle)

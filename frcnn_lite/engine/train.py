@@ -88,7 +88,7 @@ def train(
                 _save(run, trainer, step)  # the trainer stands as it stood after the last good step
                 raise
             taken = step + 1
-            evaluation = best.judge_if_due(trainer.model, taken)
+            evaluation = best.judge_if_due(trainer.detector, taken)
             if evaluation is not None:
                 record |= {"AP": evaluation.AP, "AP50": evaluation.AP50, "AP75": evaluation.AP75}
             history.append(record)
@@ -111,7 +111,7 @@ def train(
     if interruption.requested:
         return TrainResult(run.path, history, None, True, seconds)
     if evaluation is None and pictures is not None:
-        evaluation = evaluate(trainer.model, pictures, batch_size=config.batch_size)
+        evaluation = evaluate(trainer.detector, pictures, batch_size=config.batch_size)
     return TrainResult(run.path, history, evaluation, False, seconds)
 
 

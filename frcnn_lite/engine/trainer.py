@@ -1,10 +1,11 @@
 """One optimizer step, and everything that must be saved for the next one to come out the same."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn.utils import clip_grad_norm_
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from frcnn_lite.data import Batch, mirror
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
@@ -30,7 +31,8 @@ def build_model(config: FasterRCNNConfig, seed: int) -> FasterRCNN:
 class Trainer:
     """Model, optimizer, schedule and random numbers of one run.
 
-    model: the detector itself; net: the same detector as it is called, spread over `config.gpus` devices or over ranks.
+    model: the detector itself; net: the same detector as it is called, spread over `config.gpus` devices or over ranks;
+    detector: the one to judge and to hand on, whose weights are the average of the last ones if the run keeps one.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -46,6 +48,10 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(
             self.device.type, init_scale=1024.0, enabled=config.amp and self.device.type == "cuda"
         )
+        # Every rank keeps the average: they take the same steps, so it is the same everywhere.
+        averaging = get_ema_multi_avg_fn(config.ema)  # B. Polyak and A. Juditsky, 1992, with forgetting
+        self.average = AveragedModel(self.model, multi_avg_fn=averaging) if config.ema else None
+        self.detector = cast(FasterRCNN, self.average.module) if self.average else self.model
         self.model.train()
 
     def take_step(self, batch: Batch) -> dict[str, float]:
@@ -78,6 +84,8 @@ class Trainer:
         self.scaler.step(self.optimizer)  # leaves the weights alone where a scaled gradient ran over
         self.scaler.update()
         self.scheduler.step()
+        if self.average:
+            self.average.update_parameters(self.model)
         return {"loss": loss.item(), **{name: value.item() for name, value in losses.items()}, "lr": rate}
 
     def state(self) -> dict[str, Any]:
@@ -88,6 +96,8 @@ class Trainer:
             "scheduler": self.scheduler.state_dict(),
             "generator": self.generator.get_state(),
         }
+        if self.average:
+            state["average"] = self.average.state_dict()
         if self.scaler.is_enabled():
             state["scaler"] = self.scaler.state_dict()
         return to_cpu(state)
@@ -98,5 +108,7 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.generator.set_state(state["generator"])
+        if self.average:
+            self.average.load_state_dict(state["average"])
         if "scaler" in state:
             self.scaler.load_state_dict(state["scaler"])

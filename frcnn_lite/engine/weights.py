@@ -31,11 +31,20 @@ def load_run(path: str | Path, *, best: bool = False) -> Run:
     file = run.best_file if best else run.checkpoint_file
     state = load_checkpoint(file)
     try:
-        weights, step = state["weights"] if best else state["trainer"]["model"], int(state["step"])
+        weights, step = state["weights"] if best else _trained(state["trainer"]), int(state["step"])
     except (KeyError, TypeError) as error:
         raise CheckpointError(f"{file} is not the checkpoint of a run") from error
     model = _model_with(config.model, weights, file)
     return Run(config, model, step, run.read_log(before_step=step))
+
+
+def _trained(trainer: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The weights to use: `Trainer.detector`'s."""
+    module = "module."  # in the average's names, beside which it counts its steps
+    average = {
+        name.removeprefix(module): t for name, t in trainer.get("average", {}).items() if name.startswith(module)
+    }
+    return average or trainer["model"]
 
 
 def save_weights(model: FasterRCNN, path: str | Path, *, half: bool = True) -> None:
