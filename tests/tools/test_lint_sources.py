@@ -38,6 +38,14 @@ def test_a_cell_without_source(tmp_path):
     assert places(path) == [(2, 5, "FL004")]
 
 
+@pytest.mark.parametrize("text", ["[]", '{"cells": [1]}', '{"cells": 1}', '{"worksheets": []}', "{"])
+def test_what_is_no_notebook_says_so(tmp_path, capsys, text):
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    assert cli.main(["lint", str(path)]) == 2
+    assert "n.ipynb is no notebook of format 4" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", ["\r\n", "\n"])
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\n# caf\xe9\n", b"# caf\xe9\n"])
 def test_encodings_and_line_ends(tmp_path, start, ending):

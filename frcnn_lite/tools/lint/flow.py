@@ -8,7 +8,7 @@ import ast
 from itertools import chain
 
 from .expressions import Expressions
-from .names import last_name, method_of, self_attribute
+from .names import keyword, last_name, method_of, self_attribute
 from .values import PLAIN, UNKNOWN, Value, merge_branches, union
 
 
@@ -139,11 +139,14 @@ class Flow(Expressions):
 
 
 def _is_moved_self(statement: ast.AST, name: str) -> bool:
-    """`self.anchors = self.anchors.to(x.device)`: the constant that is there already, on another device."""
+    """`self.anchors = self.anchors.to(x.device)`, or `out=self.anchors`: what is there already, moved or written to."""
     moved = statement.value if isinstance(statement, ast.Assign) else statement
     source = ""
     if isinstance(moved, ast.ListComp):  # a list of them
         source, moved = self_attribute(moved.generators[0].iter), moved.elt
+    in_place = keyword(moved, "out") if isinstance(moved, ast.Call) else None
+    if in_place is not None and self_attribute(in_place) == name:
+        return True
     if method_of(moved) not in ("to", "cuda", "type_as"):
         return False
     return name in (source, self_attribute(moved.func.value))  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ TENSOR = (
 )
 NUMBER = (
     r"^(mode|name|key|epoch|step|idx|i|j|k|n|h|w|height|width|stride|size|shape|train|training|verbose|levels?|cfg\w*"
-    r"|config|options|temperature|momentum|eps|alpha|gamma|beta|stage|phase|pi|inf|nan|\w*metas?|\w*_info"
+    r"|config|options|temperature|momentum|eps|alpha|gamma|beta|stage|phase|(\w+_)?group|pi|inf|nan|\w*metas?|\w*_info"
     r"|(is|use|return|num|n|get_size|has)_\w+"
     r"|\w+_(size|shape|sizes|shapes|factor|name|mode|idx|id|key|rate|scale|stride|threshold|thresh))$"
 )

@@ -80,14 +80,16 @@ def read(path: Path) -> Source:
     if path.suffix == ".py":
         return Source(str(path), text)
     try:
-        cells = list(json.loads(text)["cells"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no notebook: {error}") from None
+        cells = [
+            (number, "".join(cell.get("source", "")))
+            for number, cell in enumerate(json.loads(text)["cells"], 1)
+            if cell["cell_type"] == "code"
+        ]
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is no notebook of format 4: {error!r}") from None
     lines, places = [], []
-    for number, cell in enumerate(cells, 1):
-        if cell.get("cell_type") != "code":
-            continue
-        code = "".join(cell.get("source", "")).splitlines()
+    for number, written in cells:
+        code = written.splitlines()
         if code and code[0].startswith("%%") and not PYTHON_CELL.match(code[0]):
             continue  # another language
         for line, words in enumerate(code, 1):

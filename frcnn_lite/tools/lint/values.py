@@ -16,7 +16,9 @@ FACTORIES = _words("""
     IntTensor ShortTensor ByteTensor CharTensor BoolTensor
 """)
 FROM_ARRAY = _words("from_numpy tensor as_tensor asarray Tensor FloatTensor DoubleTensor LongTensor IntTensor")
-FROM_TENSOR = _words("tensor as_tensor asarray normal Tensor")  # follow the device of a tensor they are given
+FROM_TENSOR = _words(
+    "tensor as_tensor asarray normal sparse_coo_tensor Tensor"
+)  # follow the device of a tensor they are given
 JOINING = _words("cat concat concatenate stack hstack vstack dstack column_stack row_stack block_diag meshgrid")
 # Of a tensor, what is no tensor.
 PLAIN_ATTRIBUTES = _words("shape dtype device ndim is_cuda is_leaf requires_grad layout names itemsize nbytes")
