@@ -74,7 +74,7 @@ def told(entry: Failure) -> str:
     if entry.helper:
         lines += _labelled("copy", f"python -m frcnn_lite copy {entry.helper}")
     if entry.notebook:
-        lines += _labelled("read", f"notebook {notebook_file(entry.notebook) or entry.notebook}")
+        lines += _labelled("read", f"notebook {notebook_file(entry.notebook)}, section {entry.section!r}")
     for thread in entry.threads:
         lines += _labelled("see", f"{cite(thread)} {thread.url}")
     return "\n".join(lines)

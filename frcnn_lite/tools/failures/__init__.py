@@ -42,8 +42,9 @@ class Failure:
     """One entry.
 
     `patterns` are regular expressions over the text of an error, its white space made single blanks. `program` raises
-    the error (a silent failure: the program ends in an assertion of what one would expect), `repaired` does not; both
-    are empty where `mark` says that no supported torch can show it.
+    the error (a silent failure: the program ends in an assertion of what one would expect), `repaired` does not. Under
+    the mark "until torch X" the program runs through on every supported torch, and there is nothing to repair; under
+    "simulated only" it acts out what hardware would do. `section` is the heading in `notebook` that tells of it.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Failure:
     repaired: str = ""
     helper: str = ""
     notebook: str = ""
+    section: str = ""
     threads: tuple[Thread, ...] = field(default=())
 
 

@@ -6,14 +6,15 @@
 from itertools import groupby
 
 from frcnn_lite.tools.failures import CHAPTERS, Failure, catalogue
-from frcnn_lite.tools.failures.page import ROOT, notebook_file
+from frcnn_lite.tools.failures.page import ROOT, place
 
 NOTEBOOK_PAGE = ROOT / "notebooks" / "failures.ipynb"
 HEADER = """\
 # The failures, searchable
 
 What goes wrong on several GPUs: {count} failures, each with the message one sees, a small program that shows it, the
-cause, the fix, and where people met it. *today*: a test sees the program fail and its repaired form run.
+cause, the fix, and where people met it. *today*: a test sees the program fail and its repaired form run. *until torch
+X*: it runs through on today's. *simulated only*: the program acts out what a GPU does.
 
 Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. On GitHub, or without a
 kernel, search this page with your browser; every entry leads to its text in [docs/failures.md](../docs/failures.md).
@@ -42,8 +43,7 @@ def notebook_page() -> str:
 def _table(entries: list[Failure]) -> list[str]:
     rows = ["| entry | what happens | the message | mark | notebook |", "|---|---|---|---|---|"]
     for entry in entries:
-        file = notebook_file(entry.notebook)
-        notebook = f"[{entry.notebook}]({file})" if file else entry.notebook
+        notebook = f"[{entry.notebook}, {entry.section}]({place(entry, folder='')})"
         message = entry.message.replace("|", "\\|").replace("`", "'")
         link = f"[{entry.id}](../docs/failures.md#{entry.id})"
         rows.append(f"| {link} | {entry.title} | `{message}` | {entry.mark} | {notebook} |")

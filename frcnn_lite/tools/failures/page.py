@@ -3,6 +3,7 @@
 import re
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import quote
 
 from frcnn_lite.tools.failures import CHAPTERS, Failure, Thread, catalogue
 
@@ -19,9 +20,10 @@ python train.py 2>&1 | python -m frcnn_lite explain
 ```
 
 **today**: a test runs the program on virtual GPUs, sees it fail with this message, and runs the repaired program.
-**until torch X**: told as history, in the words people saw then. A *silent* failure raises nothing; its program ends
-in an assertion of what one would expect. Every program begins with `import torch` and `from torch import nn`. The
-notebooks, by number, stand in the plan of [00](../notebooks/00_start_here.ipynb).
+**until torch X**: told as history, in the words people saw then; a test sees the program run through on the torch that
+is installed. **simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and
+its repair. A *silent* failure raises nothing; its program ends in an assertion of what one would expect. Every program
+begins with `import torch` and `from torch import nn`.
 
 To search as you type, open [notebooks/failures.ipynb](../notebooks/failures.ipynb) in JupyterLab.
 
@@ -49,6 +51,12 @@ def notebook_file(number: str) -> str:
     return next((path.name for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb")), "")
 
 
+def place(entry: Failure, folder: str = "../notebooks/") -> str:
+    """Address of the section of a notebook that tells of a failure, as JupyterLab names it."""
+    anchor = quote(entry.section.replace(" ", "-").replace("`", ""))
+    return f"{folder}{notebook_file(entry.notebook)}#{anchor}"
+
+
 def _contents() -> str:
     rows = [f"| [{entry.id}](#{entry.id}) | {entry.title} | {entry.mark} |" for entry in catalogue()]
     return "\n".join(["| entry | what happens | mark |", "|---|---|---|", *rows, ""])
@@ -74,7 +82,7 @@ def _further(entry: Failure) -> list[str]:
     if entry.helper:
         lines.append(f"helper: `python -m frcnn_lite copy {entry.helper}`")
     if entry.notebook:
-        lines.append(f"notebook: {entry.notebook}")
+        lines.append(f"notebook: [{entry.notebook}, {entry.section}]({place(entry)})")
     return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", cite(thread)) for thread in entry.threads]
 
 

@@ -76,8 +76,7 @@ def entry_html(entry: Failure, unfolded: bool = False) -> str:
         parts.append(f"<p><b>Helper.</b> <code>python -m frcnn_lite copy {entry.helper}</code></p>")
     links = [f"<a href='{t.url}' target='_blank'>{escape(cite(t).replace('*', ''))}</a>" for t in entry.threads]
     if entry.notebook:
-        file = notebook_file(entry.notebook)
-        links.insert(0, f"notebook {file}" if file else f"notebook {entry.notebook}")
+        links.insert(0, f"notebook {notebook_file(entry.notebook)}, {escape(entry.section)}")
     parts.append(f"<p>{'<br>'.join(links)}</p>")
     summary = f"<summary><b>{entry.id}</b>: {escape(entry.title)} <i>({entry.mark}{silent})</i></summary>"
     return f"<details{' open' if unfolded else ''}>{summary}{''.join(parts)}</details>"
