@@ -17,6 +17,7 @@ from torch import Tensor
 from frcnn_lite.ops.kernels import compiled
 from frcnn_lite.ops.kernels.torch_roi_align import matmul_align, matmul_spread
 from frcnn_lite.ops.roi_arguments import check_images, check_roi_arguments, in_format
+from frcnn_lite.ops.roi_bins import floor
 
 
 def roi_align(
@@ -69,17 +70,17 @@ def align_weights(
 def _weights(start: Tensor, extent: Tensor, count: int, cells: int, ratio: int) -> Tensor:
     """(R, count, cells): each point shares its weight, one over the number of points, between the cells beside it."""
     size = (extent / torch.full_like(extent, count)).view(-1, 1, 1)
-    grid = torch.full_like(size, ratio) if ratio > 0 else size.ceil()
-    points = ratio if ratio > 0 else int(grid.max().clamp(min=1)) if grid.numel() else 1
+    grid = torch.full_like(size, ratio) if ratio > 0 else -floor(-size)
+    points = ratio if ratio > 0 else int(grid.nan_to_num(1, 1).max().clamp(min=1)) if grid.numel() else 1
     point = torch.arange(points, device=start.device, dtype=start.dtype)
     part = torch.arange(count, device=start.device, dtype=start.dtype).unsqueeze(1)
     at = start.view(-1, 1, 1) + part * size + (point + 0.5) * size / grid  # (R, count, points)
     counted = (point < grid) & (at >= -1) & (at <= cells)
     at = at.where(counted, 0).clamp(0, cells - 1)  # up to one cell outside, the cell at the edge is what there is
-    low = at.floor()
-    upper = (at - low).where(counted, 0) / grid
-    lower = (1 - (at - low)).where(counted, 0) / grid
-    index = low.long()
+    index = at.long()
+    share = at - index
+    upper = share.where(counted, 0) / grid
+    lower = (1 - share).where(counted, 0) / grid
     weights = start.new_zeros(*at.shape[:2], cells)
     return weights.scatter_add_(2, index, lower).scatter_add_(2, (index + 1).clamp(max=cells - 1), upper)
 

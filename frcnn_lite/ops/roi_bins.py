@@ -19,7 +19,7 @@ def roi_bins(
 
 def round_half_away(x: Tensor) -> Tensor:
     """The nearest whole number, halves away from zero, as C's `round`; `torch.round` takes halves to the even one."""
-    whole = torch.trunc(x)
+    whole = torch.div(x, 1, rounding_mode="trunc")
     # x - whole is exact, whereas floor(x + 0.5) rounds the largest float below 0.5 up to 1.
     return whole + torch.sign(x) * ((x - whole).abs() >= 0.5)
 
@@ -34,5 +34,12 @@ def _bins(first: Tensor, last: Tensor, count: int, limit: int) -> Tensor:
     # Divided by a tensor: by a Python number, CUDA multiplies with its reciprocal, which can differ in the last bit.
     size = size / torch.full_like(size, count)
     edges = torch.arange(count + 1, device=first.device, dtype=first.dtype) * size.unsqueeze(1)
-    relative = torch.stack([edges[:, :-1].floor(), edges[:, 1:].ceil()], dim=-1)
-    return (relative + first.view(-1, 1, 1)).clamp(0, limit).long()
+    relative = torch.stack([floor(edges[:, :-1]), -floor(-edges[:, 1:])], dim=-1)
+    # Clamped twice: a NaN passes the first, and is a negative number after it.
+    return (relative + first.view(-1, 1, 1)).clamp(0, limit).long().clamp(min=0)
+
+
+def floor(x: Tensor) -> Tensor:
+    """`torch.floor` on one thread: that one, `ceil` and `trunc` call up all threads for 2048 numbers, for which a busy
+    machine takes longer than for the pooling."""
+    return torch.div(x, 1, rounding_mode="floor")

@@ -138,6 +138,16 @@ def test_halves_are_summed_in_float32(kernel: str, dtype: torch.dtype) -> None:
     assert halves.grad is not None and halves.grad.dtype == dtype
 
 
+@pytest.mark.parametrize("ratio", [2, -1])
+def test_corners_that_are_no_numbers_stay_inside_the_map(kernel: str, ratio: int) -> None:
+    """A detector that diverges makes such boxes; a kernel must not read outside its memory for them."""
+    corners = torch.tensor([0.0, 3.0, torch.nan, torch.inf, -torch.inf])
+    rois = torch.cat([torch.zeros(5**4, 1), torch.cartesian_prod(*[corners] * 4)], dim=1)
+    features = torch.rand(1, 3, 4, 5)
+    values = roi_align(features, rois, 2, sampling_ratio=ratio).nan_to_num(0)
+    assert values.any() and 0 <= values.min() and values.max() <= features.max() + 1e-6
+
+
 def test_no_regions(kernel: str) -> None:
     features = torch.ones(1, 2, 3, 3, requires_grad=True)
     values = roi_align(features, torch.zeros(0, 5), 2)

@@ -206,6 +206,16 @@ def test_what_kept_no_argmax_has_no_gradient(kernel: str) -> None:
         values.sum().backward()
 
 
+def test_corners_that_are_no_numbers_stay_inside_the_map(kernel: str) -> None:
+    """A detector that diverges makes such boxes; a kernel must not read outside its memory for them."""
+    corners = torch.tensor([0.0, 3.0, torch.nan, torch.inf, -torch.inf, 1e30, -1e30])
+    rois = torch.cat([torch.zeros(7**4, 1), torch.cartesian_prod(*[corners] * 4)], dim=1)
+    images, rows, columns = roi_bins(rois, (4, 5), 2, 3, 1.0)
+    assert not images.any() and rows.min() >= 0 and rows.max() <= 4 and columns.min() >= 0 and columns.max() <= 5
+    values, argmax = values_and_argmax(torch.rand(1, 3, 4, 5), rois, 2, 3, 1.0)
+    assert argmax.min() == -1 and argmax.max() < 20 and values.isfinite().all()
+
+
 @pytest.mark.parametrize("image", [1, -1])
 def test_an_image_outside_the_batch_is_named(kernel: str, image: int) -> None:
     with pytest.raises(ValueError, match=rf"rois\[:, 0\] must be an image of this batch, 0 to 0, got {image}"):
