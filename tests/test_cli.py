@@ -115,6 +115,12 @@ def test_the_best_weights_are_kept_on_request(tmp_path, capsys):
     assert same_bits(load_weights(tmp_path / "w.pt").state_dict(), load_weights(out / "best.pt").state_dict())
 
 
+def test_export_writes_the_log_as_csv(trained, tmp_path):
+    assert run("export", "--run", trained, "--out", tmp_path / "log.csv") == 0
+    head, *steps = (tmp_path / "log.csv").read_text().splitlines()
+    assert head.startswith("step,loss,") and [line.split(",")[0] for line in steps] == ["0", "1"]
+
+
 def test_predict_does_what_it_can(trained, tmp_path, capsys):
     good, bad = tmp_path / "good.png", tmp_path / "bad.png"
     Image.fromarray(DigitScenes("test", 1)[0].image.permute(1, 2, 0).numpy()).save(good)

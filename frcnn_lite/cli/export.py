@@ -1,7 +1,8 @@
-"""Write the detector of a run, without optimizer and log, to one small file: weights (.pt), or a graph (.onnx).
+"""Write the detector of a run to one small file, weights (.pt) or a graph (.onnx), or the log of its steps (.csv).
 
 python -m frcnn_lite export --run runs/first --out detector.pt
 python -m frcnn_lite export --run runs/first --out detector.onnx
+python -m frcnn_lite export --run runs/first --out log.csv
 """
 
 import argparse
@@ -12,7 +13,9 @@ from .console import say
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt or an .onnx")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt, an .onnx or a .csv"
+    )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
 
@@ -26,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
     if options.out.suffix.lower() == ".onnx":
         config = stored.config
         export_onnx(stored.model, options.out, class_names=config.class_names, image_size=config.image_size)
+    elif options.out.suffix.lower() == ".csv":
+        engine.write_csv(stored.history, options.out)
     else:
         engine.save_weights(stored.model, options.out, half=not options.full)
     say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")

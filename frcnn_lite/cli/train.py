@@ -49,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, help="optimizer steps")
     length.add_argument("--epochs", type=float, help="passes over the training pictures")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    parser.add_argument("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
     parser.add_argument("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
     parser.add_argument("--evaluate-every", type=int, metavar="N", help="judge every N steps; best.pt keeps the best")
     parser.add_argument("--ema", type=float, metavar="DECAY", help="hand on the average of the last weights, e.g. 0.99")
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     with process_group("cuda" if config.gpus else "cpu"):
         if not options.resume:
             config = _with_length(config, options)
-        result = engine.train(config, options.out, resume=options.resume)
+        result = engine.train(config, options.out, resume=options.resume, tensorboard=options.tensorboard)
     _report(result, config)
     return INTERRUPTED if result.interrupted else 0
 

@@ -8,6 +8,7 @@ from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import fit_to_data, held_out_pictures, train_pictures
 from frcnn_lite.engine.draw_boxes import draw_boxes
 from frcnn_lite.engine.evaluate import evaluate, judge
+from frcnn_lite.engine.logs import write_csv
 from frcnn_lite.engine.param_groups import param_groups
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
@@ -47,4 +48,5 @@ __all__ = [
     "steps_in_minutes",
     "train",
     "train_pictures",
+    "write_csv",
 ]

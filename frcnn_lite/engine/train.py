@@ -1,7 +1,5 @@
 """The training loop: from a configuration to a run directory, and on from where a run stopped."""
 
-import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import held_out_pictures, train_pictures
 from frcnn_lite.engine.evaluate import evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
+from frcnn_lite.engine.logs import StepLog, require_tensorboard
 from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
@@ -52,18 +51,22 @@ def train(
     resume: bool = False,
     on_step: Callable[[Record], None] | None = None,
     progress: bool = True,
+    tensorboard: bool = False,
 ) -> TrainResult:
     """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`, and `best.pt` if judged.
 
     resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
     workers and how often it is saved and judged; the curve goes on as if it had never stopped. on_step: called after
-    each step with its record.
+    each step with its record. tensorboard: the log as TensorBoard's scalars, too, in `out_dir/tensorboard`.
     Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
     be trained, CheckpointError for a damaged checkpoint, FloatingPointError for a loss that is not finite, with all
-    steps before it saved. No file of a run is lost by any of these.
+    steps before it saved, ModuleNotFoundError where tensorboard is not installed. No file of a run is lost by any of
+    these.
     """
+    if tensorboard:
+        require_tensorboard()
     dataset = train_pictures(config)
     classes = len(dataset.class_names)
     if config.model.num_classes != classes:
@@ -79,8 +82,8 @@ def train(
     silent = not (progress and is_main_rank())
     bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
     start = time.perf_counter()
-    log_file = run.log_file if is_main_rank() else Path(os.devnull)
-    with bar, log_file.open("a", encoding="utf-8", buffering=1) as log, deferred_interrupt() as interruption:
+    log = StepLog(run, history, tensorboard=tensorboard)
+    with bar, log, deferred_interrupt() as interruption:
         for step, batch in enumerate(_batches(dataset, config, first_step), start=first_step):
             try:
                 record: Record = {"step": step, **trainer.take_step(batch)}
@@ -92,7 +95,7 @@ def train(
             if evaluation is not None:
                 record |= {"AP": evaluation.AP, "AP50": evaluation.AP50, "AP75": evaluation.AP75}
             history.append(record)
-            log.write(json.dumps(record) + "\n")
+            log.write(record)
             bar.update()
             bar.set_postfix(loss=f"{record['loss']:.3f}", refresh=False)
             try:
