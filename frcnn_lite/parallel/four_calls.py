@@ -82,13 +82,20 @@ def _replica(module: nn.Module, device: torch.device, made: dict[Any, Any]) -> n
 
 
 def parallel_apply(
-    replicas: Sequence[nn.Module], args: Sequence[tuple[Any, ...]], kwargs: Sequence[dict[str, Any]], devices: Devices
+    replicas: Sequence[nn.Module],
+    args: Sequence[tuple[Any, ...]],
+    kwargs: Sequence[dict[str, Any]],
+    devices: Devices | None = None,
 ) -> list[Any]:
     """Call each replica in a thread of its own; return the results in the order of the replicas.
 
     Grad mode, autocast and current device belong to a thread, so each thread is given the caller's modes and its own
-    device. Of several exceptions the one of the first replica is raised.
+    device: of `devices`, or else the one its replica's weights are on, wherever its inputs are. Of several exceptions
+    the one of the first replica is raised.
+
+    Raises ValueError when `devices` is left out and a replica has neither parameters nor buffers.
     """
+    devices = [_home_of(replica) for replica in replicas] if devices is None else devices
     results: dict[int, Any] = {}
     lock = threading.Lock()
     modes = [_modes(torch.device(device)) for device in devices]  # read here: the workers' own are the defaults
@@ -120,6 +127,13 @@ def parallel_apply(
             finally:
                 del found, result
     return found
+
+
+def _home_of(replica: nn.Module) -> torch.device:
+    """The device of the first weight or buffer; replicas of torch list their buffers only."""
+    for tensor in (*replica.parameters(), *replica.buffers()):
+        return tensor.device
+    raise ValueError(f"devices is needed: {type(replica).__name__} has neither parameters nor buffers that tell one")
 
 
 def _modes(device: torch.device) -> list[Callable[[], AbstractContextManager[Any]]]:
