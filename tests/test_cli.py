@@ -2,6 +2,7 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from PIL import Image
 from frcnn_lite import cli, vgpu
 from frcnn_lite.cli.data import KINDS
 from frcnn_lite.data import DigitScenes
-from frcnn_lite.engine import RunDirectory, load_run, load_weights, same_bits
+from frcnn_lite.engine import RunDirectory, load_run, load_weights, predict, read_image, same_bits
 
 WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
@@ -132,6 +133,30 @@ def test_predict_does_what_it_can(trained, tmp_path, capsys):
     assert f"error: {bad} cannot be read as an image" in said.err and "no image at" in said.err
     assert run("predict", "--run", trained, good, "--out", out) == 0
     assert sorted(os.listdir(out)) == ["good-2.png", "good.png"]
+
+
+def test_predict_as_json(trained, tmp_path, capsys):
+    trained = shutil.copytree(trained, tmp_path / "eager")  # two steps of training are sure of nothing
+    text = (trained / "config.json").read_text()
+    (trained / "config.json").write_text(text.replace('"score_threshold": 0.05', '"score_threshold": 0.0'))
+    good, gone = tmp_path / "good.png", tmp_path / "gone.png"
+    scene = DigitScenes("test", 1)[0].image.permute(1, 2, 0).numpy()
+    Image.fromarray(scene).resize((256, 192)).save(good)
+    ask = ("predict", "--run", trained, "--min-score", 0, good, gone)
+    fails(capsys, "predict needs --out DIR for pictures, --json FILE", "predict", "--run", trained, good)
+    assert run(*ask, "--json", "-") == 1
+    printed = json.loads(capsys.readouterr().out)
+    found, missing = printed["images"]
+    assert printed["step"] == 2 and found["image"] == str(good) and "no image at" in missing["error"]
+    model, names = load_run(trained).model, DigitScenes.class_names
+    expected = predict(model, read_image(good), min_score=0).objects(names)
+    assert found["objects"] == expected and len(expected) > 0 and {one["label"] for one in expected} <= set(names)
+    assert max(one["box"][2] for one in expected) > 128  # pixels of the picture
+
+    assert run(*ask, "--json", tmp_path / "found.json", "--out", tmp_path / "out") == 1
+    assert json.loads((tmp_path / "found.json").read_text()) == printed and os.listdir(tmp_path / "out") == ["good.png"]
+    capsys.readouterr()
+    fails(capsys, "found.json exists already", *ask, "--json", tmp_path / "found.json")
 
 
 def test_export_writes_weights_once(trained, tmp_path, capsys):

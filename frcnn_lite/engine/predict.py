@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,11 @@ class Prediction(NamedTuple):
     boxes: Tensor
     scores: Tensor
     labels: Tensor
+
+    def objects(self, class_names: Sequence[str]) -> list[dict[str, Any]]:
+        """For JSON: one object each with its "label" by name, "score" and "box"."""
+        rows = zip(self.labels.tolist(), self.scores.tolist(), self.boxes.tolist(), strict=True)
+        return [{"label": class_names[label], "score": score, "box": box} for label, score, box in rows]
 
 
 @torch.no_grad()
@@ -50,22 +55,21 @@ def predict(
 def predict_file(
     model: FasterRCNN,
     path: str | Path,
-    out_dir: str | Path,
+    out_dir: str | Path | None,
     class_names: Sequence[str],
     *,
     min_score: float = 0.5,
     letterbox: Letterbox | None = None,
-) -> tuple[Path, Prediction]:
-    """Predict one image file and write a picture of the result into `out_dir` as PNG, never over an existing file.
+) -> tuple[Path | None, Prediction]:
+    """Predict one image file and write a picture of the result into `out_dir`, if given, as PNG, never over a file.
 
     Returns where the picture is, and the prediction.
     """
     image = read_image(path)
     prediction = predict(model, image, min_score=min_score, letterbox=letterbox)
-    captions = [
-        f"{class_names[label]} {score:.2f}"
-        for label, score in zip(prediction.labels.tolist(), prediction.scores.tolist(), strict=True)
-    ]
+    if out_dir is None:
+        return None, prediction
+    captions = [f"{found['label']} {found['score']:.2f}" for found in prediction.objects(class_names)]
     target = _free_name(Path(out_dir), Path(path).stem)
     target.parent.mkdir(parents=True, exist_ok=True)
     draw_boxes(image, prediction.boxes, captions).save(target)
