@@ -4,6 +4,7 @@
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
   python -m frcnn_lite train --data voc:data/BCCD --minutes 10 --out runs/cells
   python -m frcnn_lite train --data coco:train.json --test-data coco:val.json --epochs 12 --out runs/own
+  python -m frcnn_lite train --steps 4000 --amp --ema 0.99 --evaluate-every 200 --tensorboard --out runs/judged
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
