@@ -1,7 +1,7 @@
 """Take a helper home: `python -m frcnn_lite copy NAME [--out DIR]` writes NAME.py and test_NAME.py.
 
-NAME.py holds the helper and what it needs, with its source and licence; it imports nothing of this package. The tests
-are those of the package that need nothing else.
+NAME is a public function or class, or a whole file such as `parallel/balance`. NAME.py holds it and what it needs, with
+its source and licence; it imports nothing of this package. The tests are those of the package that need nothing else.
 """
 
 import argparse
@@ -28,6 +28,12 @@ def helpers() -> dict[str, Module]:
     return found
 
 
+def files() -> dict[str, str]:
+    """Every file of the layers, `parallel/balance` to its dotted name."""
+    paths = (path for layer in LAYERS for path in sorted((PACKAGE / layer).glob("[!_]*.py")))
+    return {f"{path.parent.name}/{path.stem}": f"{PACKAGE.name}.{path.parent.name}.{path.stem}" for path in paths}
+
+
 def home_of(amalgam: Amalgam, name: str) -> Module:
     """The file that `name` is defined in, among those of an amalgam."""
     (home,) = (
@@ -50,9 +56,8 @@ def licence() -> str:
     return installed or "MIT licence; see the project."
 
 
-def copied_helper(name: str, amalgam: Amalgam) -> str:
-    """The text of NAME.py."""
-    home = home_of(amalgam, name)
+def copied_helper(name: str, home: Module, amalgam: Amalgam) -> str:
+    """The text of NAME.py, for what is defined in the file `home`."""
     source = home.path.relative_to(PACKAGE.parent).as_posix()
     body = amalgam.body()
     head = [f"# {name}: copied from {source} of {PACKAGE.name} {__version__}; the licence stands at the end."]
@@ -63,7 +68,7 @@ def copied_helper(name: str, amalgam: Amalgam) -> str:
             head.append(f"# Faster on the CPU with {place} beside this file, the same without.")
     end = "\n".join(f"# {line}".rstrip() for line in licence().strip().splitlines())
     text = "\n".join([*head, quoted(home.docstring), "", body, "", end, ""])
-    return renamed(text, file_name(name))
+    return renamed(text, file_name(name.rsplit("/")[-1]))
 
 
 def quoted(docstring: str) -> str:
@@ -72,15 +77,16 @@ def quoted(docstring: str) -> str:
     return f'"""{docstring}{end}"""'
 
 
-def copied_tests(name: str, amalgam: Amalgam) -> str:
+def copied_tests(file: str, names: set[str], home: Module, amalgam: Amalgam) -> str:
     """The text of test_NAME.py: the tests that need nothing that was not copied; empty when there are none."""
-    layer = home_of(amalgam, name).dotted.split(".")[1]
-    taken = [text for path in sorted((TESTS / layer).glob("test_*.py")) if (text := tests_of(path, name, amalgam))]
+    layer = home.dotted.split(".")[1]
+    paths = sorted((TESTS / layer).glob("test_*.py"))
+    taken = [text for path in paths if (text := tests_of(path, file, names, amalgam))]
     return "\n\n".join(taken)
 
 
-def tests_of(path: Path, name: str, copied: Amalgam) -> str:
-    """The tests of one file that speak of the helper and need only what was copied, and their own helpers."""
+def tests_of(path: Path, file: str, names: set[str], copied: Amalgam) -> str:
+    """The tests of one file that speak of one of `names` and need only what was copied, and their own helpers."""
     module = load(path, f"tests.{path.stem}")
     chosen = Amalgam(module)
     for statement in module.statements:
@@ -94,11 +100,12 @@ def tests_of(path: Path, name: str, copied: Amalgam) -> str:
             continue
         own, others = alone.kept.pop(module.dotted), alone.names()
         source = "\n".join(part.source for part in own)
-        if name in {bound for _, bound in others} and others <= copied.names() and not stray(source, copied):
+        if path.name in source or any((path.parent / f"{item.module}.py").exists() for item in alone.external):
+            continue  # it is about the place where it stands, or needs a file beside it
+        if names & {bound for _, bound in others} and others <= copied.names() and not stray(source, copied):
             chosen.add_statement(module, statement)
     if not chosen.kept:
         return ""
-    file = file_name(name)
     own = chosen.kept[module.dotted]
     used = {word for statement in own for word in statement.needs}
     inside = sorted(
@@ -118,6 +125,15 @@ def stray(source: str, copied: Amalgam) -> set[str]:
     return set(re.findall(rf'"({PACKAGE.name}(?:\.\w+)*)"', source)) - set(copied.kept)
 
 
+def load_into(amalgam: Amalgam, dotted: str) -> Module:
+    """Add a whole file, with what it needs."""
+    module = amalgam.module(dotted)
+    assert module is not None, f"{dotted} is listed and not there"
+    for statement in module.statements:
+        amalgam.add_statement(module, statement)
+    return module
+
+
 def write_copy(name: str, folder: Path) -> list[Path]:
     """Write NAME.py and its tests into `folder`; returns what was written.
 
@@ -125,17 +141,21 @@ def write_copy(name: str, folder: Path) -> list[Path]:
         ValueError: no such helper, or one that cannot stand in a file of its own.
         FileExistsError: one of the files is there already; then nothing is written.
     """
-    known = helpers()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    known, amalgam = helpers(), Amalgam()
+    if name in known:
+        amalgam.add(known[name], name)
+        home, names = home_of(amalgam, name), {name}
+    elif name in files():
+        home = load_into(amalgam, files()[name])
+        names = {bound for statement in home.statements for bound in statement.binds if not bound.startswith("_")}
+    else:
+        near = difflib.get_close_matches(name, [*known, *files()], n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "`copy` without a name lists them all"
         raise ValueError(f"no helper is called {name!r}; {hint}")
-    amalgam = Amalgam()
-    amalgam.add(known[name], name)
-    file = file_name(name)
+    file = file_name(name.rsplit("/")[-1])
     texts = {
-        folder / f"{file}.py": copied_helper(name, amalgam),
-        folder / f"test_{file}.py": copied_tests(name, amalgam),
+        folder / f"{file}.py": copied_helper(name, home, amalgam),
+        folder / f"test_{file}.py": copied_tests(file, names, home, amalgam),
     }
     texts = {path: text for path, text in texts.items() if text}
     for path in texts:
@@ -150,7 +170,11 @@ def write_copy(name: str, folder: Path) -> list[Path]:
 def main(argv: list[str] | None = None) -> int:
     """Write a helper into a file of its own, or list the helpers."""
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite copy", description=main.__doc__)
-    parser.add_argument("name", nargs="?", help="a public function or class; without one, all are listed")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        help="a public function or class, or a file such as parallel/balance; without one, all are listed",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path(), metavar="DIR", help="where to write; the current folder by default"
     )

@@ -1,5 +1,6 @@
 """`copy`: each helper, taken out of the package, stands on its own."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,30 @@ def test_copied_tests_pass_outside_the_package(name, tmp_path):
     quick = ["-k", "not numerical and not many_regions"]  # the slow ones need no second run to show that the copy works
     printed = run_outside(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *quick, ".")
     assert " passed" in printed
+
+
+def test_every_file_stands_alone(tmp_path):
+    wanted = {}
+    for name, dotted in copy.files().items():
+        if name.startswith("parallel/"):
+            helper, *_ = copy.write_copy(name, tmp_path / name)
+            own = vars(importlib.import_module(dotted))
+            public = [bound for bound, value in own.items() if getattr(value, "__module__", "") == dotted]
+            wanted[helper.stem] = (helper.parent.relative_to(tmp_path).as_posix(), public)
+    code = f"""
+import importlib, sys
+for file, (folder, public) in {wanted!r}.items():
+    sys.path.insert(0, folder)
+    assert set(public) <= vars(importlib.import_module(file)).keys(), file
+    del sys.path[0], sys.modules[file]
+"""
+    run_outside(tmp_path, "-c", code)
+
+
+def test_tests_of_a_copied_file_pass_outside_the_package(tmp_path):
+    _, tests = copy.write_copy("parallel/samples", tmp_path)
+    assert tests.name == "test_samples.py"
+    assert " passed" in run_outside(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", ".")
 
 
 def test_copy_holds_what_is_needed_and_no_more(tmp_path):
