@@ -178,9 +178,17 @@ def test_wrong_arguments_are_named(model, truth) -> None:
 def test_backbones_of_torchvision_train_and_detect(truth, backbone, fpn, norm, roi_op) -> None:
     pytest.importorskip("torchvision")
     config = FasterRCNNConfig(
-        num_classes=3, backbone=backbone, fpn=fpn, norm=norm, roi_op=roi_op, proposals=12,
+        num_classes=3,
+        backbone=backbone,
+        fpn=fpn,
+        norm=norm,
+        roi_op=roi_op,
+        proposals=12,
         anchor_sizes=(8.0, 12.0, 16.0, 24.0, 32.0, 48.0)[: 3 if "mobile" in backbone else 5 if fpn else 2],
-        pre_nms_proposals=40, head_width=32, head_layers=2, class_specific_boxes=fpn,
+        pre_nms_proposals=40,
+        head_width=32,
+        head_layers=2,
+        class_specific_boxes=fpn,
     )
     model = FasterRCNN(config)
     images = torch.nn.functional.interpolate(truth.images[:2], size=(96, 64))
