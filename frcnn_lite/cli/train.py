@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=float, help="turned into steps by timing a few, once")
+    length.add_argument("--minutes", type=float, help="of steps, timed once; evaluations come on top")
     length.add_argument("--steps", type=int, help="optimizer steps")
     length.add_argument("--epochs", type=float, help="passes over the training pictures")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
