@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
 
 from frcnn_lite.vgpu import devices
 from frcnn_lite.vgpu.patches import Patches
@@ -56,8 +57,10 @@ def gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tens
     shape = _joined_shape(tensors, dim)
     ordinal = devices.current() if destination is None else destination
     target = devices.CPU if ordinal == -1 else devices.PUBLIC[devices.check(ordinal)]
+    formats = {suggest_memory_format(t) for t in tensors}
+    order = formats.pop() if len(formats) == 1 else torch.contiguous_format
     # Copied part by part into one new tensor, as CUDA does: no part lies on the target twice.
-    return gather_out(tensors, torch.empty(shape, dtype=tensors[0].dtype, device=target), dim)
+    return gather_out(tensors, torch.empty(shape, dtype=tensors[0].dtype, device=target, memory_format=order), dim)
 
 
 def gather_out(tensors: Sequence[Tensor], out: Tensor, dim: int) -> Tensor:

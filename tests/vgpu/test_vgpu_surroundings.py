@@ -36,6 +36,12 @@ def test_comm_refuses_in_the_words_of_pytorch(gpus, call, words):
     assert words in str(caught.value)
 
 
+def test_gather_keeps_the_memory_format_its_parts_share(gpus):
+    last = torch.ones(2, 3, 4, 4, device="cuda:0").to(memory_format=torch.channels_last)
+    assert comm.gather([last, last.cuda(1)]).is_contiguous(memory_format=torch.channels_last)
+    assert comm.gather([last, last.cuda(1).contiguous()]).is_contiguous()
+
+
 def test_sums_of_sparse_and_dense_tensors_keep_their_order(gpus):
     dense = torch.ones(2, device="cuda:0")
     sparse = torch.sparse_coo_tensor([[0]], [1.0], (3,), device="cuda:0")
