@@ -43,9 +43,7 @@ def install(patches: Patches) -> None:
     patches.set(Tensor, "is_cpu", _Attribute("is_cpu", lambda tensor: _read_device(tensor).type == "cpu"))
     patches.set(Tensor, "data", _Attribute("data", _data.__get__, set_data))
     patches.set(Tensor, "grad", _Attribute("grad", _grad.__get__, _set_grad, _grad.__delete__))
-    forget = torch.overrides.get_default_nowrap_functions.cache_clear  # it remembers the attribute `grad` itself
-    forget()
-    patches.on_restore(forget)
+    patches.forget(torch.overrides.get_default_nowrap_functions)  # remembers the attribute `grad` itself
     compatible = torch._has_compatible_shallow_copy_type
 
     # The names of the parameters are PyTorch's: its compiler compares signatures when it is imported.

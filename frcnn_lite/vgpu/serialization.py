@@ -20,9 +20,7 @@ def install(patches: Patches) -> None:
     patches.set(torch.serialization, "_package_registry", sorted([*registry, (_PRIORITY, _tag, _place)], key=_first))
     for name in ("_rebuild_tensor", "_rebuild_tensor_v3"):
         patches.set(torch._utils, name, _placed(getattr(torch._utils, name)))
-    forget = torch._weights_only_unpickler._get_allowed_globals.cache_clear  # it remembers the functions themselves
-    forget()
-    patches.on_restore(forget)
+    patches.forget(torch._weights_only_unpickler._get_allowed_globals)  # remembers the functions themselves
     patches.set(torch.UntypedStorage, "cuda", _cuda)
 
 
