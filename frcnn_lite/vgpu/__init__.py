@@ -26,5 +26,7 @@ _MODULES |= {"Trace": "tracing", "trace": "tracing", "check_placement": "strict"
 def __getattr__(name: str) -> Any:
     # Late, for the pytest plugin lies in this package and must not import torch where nobody asked for GPUs.
     if name in _MODULES:
+        import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
+
         return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

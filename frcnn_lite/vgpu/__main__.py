@@ -8,6 +8,8 @@ import runpy
 import sys
 from pathlib import Path
 
+import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
+
 from frcnn_lite.vgpu import switch
 
 
@@ -28,7 +30,10 @@ def main(argv: list[str] | None = None) -> None:
         switch.enable(gpus, options.force, options.memory)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    _reach_child_programs(gpus, options.memory)
+    # What the programs that this one starts look at (see startup.py).
+    os.environ |= {"FRCNN_LITE_VGPUS": str(gpus), "FRCNN_LITE_VGPUS_FORCE": "1"}
+    if options.memory:
+        os.environ["FRCNN_LITE_VGPUS_MEMORY"] = options.memory
     sys.argv = [options.program, *options.args]
     if options.module:
         sys.path.insert(0, os.getcwd())
@@ -39,16 +44,6 @@ def main(argv: list[str] | None = None) -> None:
             parser.error(f"no such file: {options.program}")
         sys.path[0] = str(path.resolve().parent)
         runpy.run_path(str(path), run_name="__main__")
-
-
-def _reach_child_programs(gpus: int, memory: str | None) -> None:
-    """Let every Python program this one starts find virtual GPUs, too (see startup/sitecustomize.py)."""
-    os.environ["FRCNN_LITE_VGPUS"] = str(gpus)
-    if memory:
-        os.environ["FRCNN_LITE_VGPUS_MEMORY"] = memory
-    startup = str(Path(__file__).resolve().parent / "startup")
-    others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != startup]
-    os.environ["PYTHONPATH"] = os.pathsep.join([startup, *others])
 
 
 if __name__ == "__main__":

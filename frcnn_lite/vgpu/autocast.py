@@ -15,7 +15,7 @@ import torch
 from torch._C import DispatchKey, DispatchKeySet
 
 from frcnn_lite.vgpu.patches import Patches
-from frcnn_lite.vgpu.tensor import VirtualTensor
+from frcnn_lite.vgpu.tensor import is_virtual
 
 _KEY = DispatchKey.AutocastCUDA
 _KEYS = DispatchKeySet(_KEY)
@@ -110,7 +110,7 @@ def _tensors(values: Any) -> Any:
 
 
 def _eligible(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, VirtualTensor) and tensor.is_floating_point() and tensor.dtype is not torch.float64
+    return is_virtual(tensor) and tensor.is_floating_point() and tensor.dtype is not torch.float64
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:

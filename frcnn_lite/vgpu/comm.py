@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
 
 from frcnn_lite.vgpu import devices
 from frcnn_lite.vgpu.patches import Patches
@@ -24,86 +25,92 @@ def scatter(
     tensor: Tensor, ordinals: Sequence[int], chunk_sizes: Sequence[int] | None, dim: int, streams: Any = None
 ) -> tuple[Tensor, ...]:
     """Split along `dim` and put chunk i on device `ordinals[i]`; a chunk that is there already stays a view."""
-    if not ordinals:
-        raise RuntimeError("Expected at least one device to scatter to")
-    if chunk_sizes is None:
-        chunks = tensor.chunk(len(ordinals), dim)
-    else:
-        if sum(chunk_sizes) != tensor.size(dim):
-            raise RuntimeError(
-                f"given chunk sizes don't sum up to the tensor's size (sum(chunk_sizes) == {sum(chunk_sizes)}, "
-                f"but expected {tensor.size(dim)})"
-            )
-        chunks = tensor.split_with_sizes(list(chunk_sizes), dim)
+    _require(ordinals, "Expected at least one device to scatter to")
+    given = len(ordinals) if chunk_sizes is None else len(chunk_sizes)
+    lengths = f"len(devices) = {len(ordinals)} and len(chunk_sizes) = {given}"
+    _require(given == len(ordinals), f"Expected devices and chunk_sizes to be of same length, but got {lengths}")
+    chunks = tensor.chunk(len(ordinals), dim) if chunk_sizes is None else tensor.split_with_sizes(chunk_sizes, dim)
     return tuple(c.to(devices.PUBLIC[devices.check(k)]) for c, k in zip(chunks, ordinals, strict=False))
 
 
 def scatter_out(tensor: Tensor, out: Sequence[Tensor], dim: int, streams: Any = None) -> tuple[Tensor, ...]:
     """Split `tensor` along `dim` into the given tensors."""
-    for part, target in zip(tensor.split_with_sizes([t.size(dim) for t in out], dim), out, strict=True):
+    _require(out, "Expected at least one output tensor to scatter to")
+    dim = dim % max(tensor.dim(), 1)
+    for i, target in enumerate(out):
+        _require_gpu(target, i, "output")
+        found, whole = list(target.shape), list(tensor.shape)
+        text = f"Output tensor at index {i} has incorrect shape: {found}. Expected same shape except for scatter dim "
+        text += f"{dim} as the source tensor: {whole}"
+        _require([*found[:dim], whole[dim], *found[dim + 1 :]] == whole, text)
+    rows = [t.size(dim) for t in out]
+    text = f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim {dim}. "
+    text += f"Expected {tensor.size(dim)}, but got total size {sum(rows)}"
+    _require(sum(rows) == tensor.size(dim), text)
+    for part, target in zip(tensor.split_with_sizes(rows, dim), out, strict=True):
         target.copy_(part)
     return tuple(out)
 
 
 def gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tensor:
     """Concatenate along `dim` on device `destination`: -1 is the CPU, None the current device."""
-    _check_gather(tensors, dim)
+    shape = _joined_shape(tensors, dim)
     ordinal = devices.current() if destination is None else destination
     target = devices.CPU if ordinal == -1 else devices.PUBLIC[devices.check(ordinal)]
-    size, first = list(tensors[0].shape), tensors[0]
-    size[dim] = sum(t.size(dim) for t in tensors)
+    formats = {suggest_memory_format(t) for t in tensors}
+    order = formats.pop() if len(formats) == 1 else torch.contiguous_format
     # Copied part by part into one new tensor, as CUDA does: no part lies on the target twice.
-    return gather_out(tensors, torch.empty(size, dtype=first.dtype, device=target), dim)
+    return gather_out(tensors, torch.empty(shape, dtype=tensors[0].dtype, device=target, memory_format=order), dim)
 
 
 def gather_out(tensors: Sequence[Tensor], out: Tensor, dim: int) -> Tensor:
     """Concatenate along `dim` into `out`."""
-    _check_gather(tensors, dim)
+    shape = _joined_shape(tensors, dim)
+    _require(list(out.shape) == shape, f"Expected out tensor to have shape {shape}, but got {list(out.shape)}")
     for part, target in zip(tensors, out.split_with_sizes([t.size(dim) for t in tensors], dim), strict=True):
         target.copy_(part)
     return out
 
 
-def _check_gather(tensors: Sequence[Tensor], dim: int) -> None:
-    if not tensors:
-        raise RuntimeError("Expected at least one tensor to gather from")
-    first = tensors[0]
+def _joined_shape(tensors: Sequence[Tensor], dim: int) -> list[int]:
+    """The shape of the tensors put together along `dim`, after the checks of CUDA's gather."""
+    _require(tensors, "Expected at least one tensor to gather from")
+    shape = list(tensors[0].shape)
     for i, tensor in enumerate(tensors):
-        if not tensor.is_cuda:
-            raise RuntimeError(
-                f"Expected all input tensors to be CUDA tensors, but tensor at index {i} has device '{tensor.device}'"
-            )
-        if tensor.dim() != first.dim():
-            raise RuntimeError(
-                "Expected all input tensors to have the same number of dimensions, but tensor at index "
-                f"{i} has {tensor.dim()} dimensions, (expected {first.dim()})"
-            )
-        expected = list(first.shape)
-        if expected:
-            expected[dim] = tensor.size(dim)
-        if list(tensor.shape) != expected:
-            raise RuntimeError(
-                f"Input tensor at index {i} has invalid shape {list(tensor.shape)}, but expected {expected}"
-            )
+        _require_gpu(tensor, i, "input")
+        text = f"but tensor at index {i} has {tensor.dim()} dimensions, (expected {len(shape)})"
+        same = tensor.dim() == len(shape)
+        _require(same, f"Expected all input tensors to have the same number of dimensions, {text}")
+        shape[dim] = tensor.size(dim)
+        found = list(tensor.shape)
+        _require(found == shape, f"Input tensor at index {i} has invalid shape {found}, but expected {shape}")
+    shape[dim] = sum(t.size(dim) for t in tensors)
+    return shape
+
+
+def _require(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise RuntimeError(otherwise)
+
+
+def _require_gpu(tensor: Tensor, i: int, role: str) -> None:
+    text = f"{'output tensor' if role == 'output' else 'tensor'} at index {i} has device '{tensor.device}'"
+    _require(tensor.is_cuda, f"Expected all {role} tensors to be CUDA tensors, but {text}")
 
 
 def broadcast(tensor: Tensor, ordinals: Sequence[int]) -> tuple[Tensor, ...]:
     """One copy on each device; where the tensor lies already, the tensor itself."""
-    if not ordinals:
-        raise RuntimeError("Expected at least one device to broadcast to")
+    _require(ordinals, "Expected at least one device to broadcast to")
     return tuple(tensor.to(devices.PUBLIC[devices.check(k)]) for k in ordinals)
 
 
 def broadcast_out(tensor: Tensor, out: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Copy `tensor` into each of the given tensors."""
     for i, target in enumerate(out):
-        if not target.is_cuda:
-            raise RuntimeError(f"Expected all output tensors to be CUDA tensors, but output tensor at index {i} is not")
-        if target.shape != tensor.shape:
-            raise RuntimeError(
-                f"Expected all output tensors to have same shape as the source tensor {list(tensor.shape)}, "
-                f"but output tensor at index {i} has shape {list(target.shape)}"
-            )
+        _require_gpu(target, i, "output")
+        text = f"Expected all output tensors to have same shape as the source tensor {list(tensor.shape)}, "
+        text += f"but output tensor at index {i} has shape {list(target.shape)}"
+        _require(target.shape == tensor.shape, text)
         target.copy_(tensor)
     return tuple(out)
 
@@ -111,7 +118,6 @@ def broadcast_out(tensor: Tensor, out: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def broadcast_coalesced(tensors: Sequence[Tensor], ordinals: Sequence[int], buffer_size: int) -> list[list[Tensor]]:
     """For each device, all tensors. The first device must hold them already and gets the tensors themselves."""
     home = devices.PUBLIC[devices.check(ordinals[0])]
-    if any(t.device != home for t in tensors):
-        raise RuntimeError(f"All tensors must be on devices[0]: {ordinals[0]}")
-    rest = [[t.to(devices.PUBLIC[devices.check(k)], copy=True) for t in tensors] for k in ordinals[1:]]
+    _require(all(t.device == home for t in tensors), f"All tensors must be on devices[0]: {ordinals[0]}")
+    rest = [[t.detach().to(devices.PUBLIC[devices.check(k)], copy=True) for t in tensors] for k in ordinals[1:]]
     return [list(tensors), *rest]

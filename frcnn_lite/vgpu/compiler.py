@@ -11,8 +11,6 @@ import torch
 
 from frcnn_lite.vgpu.patches import Patches
 
-_warned = False
-
 
 def install(patches: Patches) -> None:
     """Make eager the stance of the compiler, now if it is loaded, otherwise when it is first asked for."""
@@ -40,8 +38,6 @@ def _force_eager(patches: Patches) -> None:
     patches.set(eval_frame, "_stance", eval_frame.DynamoStance("force_eager"))
 
 
+@functools.cache
 def _warn() -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn("virtual GPUs do not compile: functions of torch.compile run eagerly", stacklevel=4)
+    warnings.warn("virtual GPUs do not compile: functions of torch.compile run eagerly", stacklevel=4)

@@ -1,37 +1,32 @@
-"""`torch.cuda`: its own Python code runs unchanged, upon the C++ functions it would find on an n-GPU machine."""
+"""`torch.cuda` and `torch.accelerator`, the device-neutral face of the same devices.
+
+Their own Python code runs unchanged, upon the C++ functions it would find on an n-GPU machine.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
 
 import torch
 
 from frcnn_lite.vgpu import devices, memory, streams
 from frcnn_lite.vgpu.patches import Patches
 
-
-class DeviceProperties(NamedTuple):
-    """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
-
-    name: str = "Virtual GPU (CPU)"
-    major: int = 8
-    minor: int = 0
-    total_memory: int = 0
-    multi_processor_count: int = 1
-    is_integrated: int = 0
-    is_multi_gpu_board: int = 0
-    max_threads_per_multi_processor: int = 2048
-    warp_size: int = 32
-    gcnArchName: str = "virtual"
+_CUDA = torch.device("cuda")
 
 
 def install(patches: Patches) -> None:
-    """Replace what `torch.cuda` asks of C++."""
-    cuda, c = torch.cuda, torch._C
-    for function in _device_functions() + _memory_functions() + _stream_functions():
-        patches.set(c, function.__name__, function)
+    """Replace what both ask of C++."""
+    cuda = torch.cuda
+    for name, function in _cuda_functions().items():
+        patches.set(torch._C, f"_cuda_{name}", function)
+    for name, function in _accelerator_functions().items():
+        patches.set(torch._C, f"_accelerator_{name}", function)
+    patches.set(torch._C, "_get_accelerator", lambda check=None: _CUDA)
     owner = os.getpid()
     patches.set(cuda, "_is_in_bad_fork", lambda: os.getpid() != owner)
     patches.set(cuda, "_initialized", False)
@@ -41,7 +36,7 @@ def install(patches: Patches) -> None:
     patches.set(cuda, "_device_count_nvml", lambda: -1)
     patches.set(cuda, "_exchange_device", devices.exchange)
     patches.set(cuda, "_maybe_exchange_device", devices.exchange)
-    patches.set(cuda, "_get_device_properties", lambda ordinal: DeviceProperties(total_memory=memory.capacity()))
+    patches.set(cuda, "_get_device_properties", _properties)
     for name, kind in (("Stream", streams.Stream), ("Event", streams.Event)):
         for module in (cuda, cuda.streams, torch):
             patches.set(module, name, kind)
@@ -54,7 +49,7 @@ def install(patches: Patches) -> None:
     for module in (cuda, cuda.graphs):
         patches.set(module, "is_current_stream_capturing", lambda: False)
     for module in (cuda, cuda.memory):
-        patches.set(module, "mem_get_info", _mem_get_info)
+        patches.set(module, "mem_get_info", lambda device=None: memory.free_and_total(_ordinal(device)))
     patches.set(cuda.nccl, "is_available", lambda tensors: False)
     # cuDNN would be asked for its packed RNN weights and would look for a driver.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
@@ -67,80 +62,61 @@ def _ordinal(device: Any) -> int:
     return ordinal
 
 
-def _mem_get_info(device: Any = None) -> tuple[int, int]:
-    return memory.free_and_total(_ordinal(device))
+def _properties(ordinal: int) -> SimpleNamespace:
+    """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
+    zero = dict.fromkeys(("minor", "is_integrated", "is_multi_gpu_board", "L2_cache_size"), 0)
+    threads = {"max_threads_per_multi_processor": 2048, "max_threads_per_block": 1024, "warp_size": 32}
+    figures = {**zero, **threads, "multi_processor_count": 1, "total_memory": memory.capacity()}
+    names = {"name": "Virtual GPU (CPU)", "gcnArchName": "virtual", "uuid": UUID(int=ordinal + 1)}
+    return SimpleNamespace(**names, major=8, **figures)
 
 
-def _device_functions() -> list[Callable]:
-    def _cuda_init() -> None:
-        devices.initialise()
-
-    def _cuda_getDeviceCount() -> int:
-        return devices.count()
-
-    def _cuda_getDevice() -> int:
-        return devices.current()
-
-    def _cuda_setDevice(ordinal: int) -> None:
-        devices.set_current(ordinal)
-
-    def _cuda_exchangeDevice(ordinal: int) -> int:
-        return devices.exchange(ordinal)
-
-    def _cuda_maybeExchangeDevice(ordinal: int) -> int:
-        return devices.exchange(ordinal)
-
-    def _cuda_synchronize() -> None:
-        return None
-
-    def _cuda_ipc_collect() -> None:
-        return None
-
-    def _cuda_canDeviceAccessPeer(device: int, peer: int) -> bool:
-        return device != peer
-
-    def _cuda_getArchFlags() -> None:
-        return None
-
-    def _cuda_set_sync_debug_mode(mode: int) -> None:
-        return None
-
-    def _cuda_get_sync_debug_mode() -> int:
-        return 0
-
-    return [f for f in locals().values() if callable(f)]
+def _cuda_functions() -> dict[str, Callable]:
+    check = devices.check
+    return {
+        "init": devices.initialise,
+        "getDeviceCount": devices.count,
+        "getDevice": devices.current,
+        "setDevice": devices.set_current,
+        "exchangeDevice": devices.exchange,
+        "maybeExchangeDevice": devices.exchange,
+        "canDeviceAccessPeer": lambda device, peer: device != peer,
+        "getArchFlags": lambda: None,
+        "synchronize": lambda: None,
+        "sleep": lambda cycles: None,
+        "ipc_collect": lambda: None,
+        "set_sync_debug_mode": lambda mode: None,
+        "get_sync_debug_mode": lambda: 0,
+        "memoryStats": lambda ordinal: memory.statistics(check(ordinal)),
+        "resetPeakMemoryStats": lambda ordinal: memory.reset_peak(check(ordinal)),
+        "resetAccumulatedMemoryStats": check,
+        "emptyCache": memory.empty_cache,
+        "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(check(ordinal), fraction),
+        "getMemoryFraction": lambda ordinal: memory.fraction(check(ordinal)),
+        "isCurrentStreamCapturing": lambda: False,
+        "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
+        "setStream": lambda stream_id, device_index, device_type: streams.make_current(
+            streams.Stream(device=device_index, stream_id=stream_id)
+        ),
+    }
 
 
-def _memory_functions() -> list[Callable]:
-    def _cuda_memoryStats(ordinal: int) -> dict:
-        return memory.statistics(devices.check(ordinal))
-
-    def _cuda_resetPeakMemoryStats(ordinal: int) -> None:
-        memory.reset_peak(devices.check(ordinal))
-
-    def _cuda_resetAccumulatedMemoryStats(ordinal: int) -> None:
-        devices.check(ordinal)
-
-    def _cuda_emptyCache() -> None:
-        memory.empty_cache()
-
-    def _cuda_setMemoryFraction(fraction: float, ordinal: int) -> None:
-        memory.set_fraction(devices.check(ordinal), fraction)
-
-    def _cuda_getMemoryFraction(ordinal: int) -> float:
-        return memory.fraction(devices.check(ordinal))
-
-    return [f for f in locals().values() if callable(f)]
-
-
-def _stream_functions() -> list[Callable]:
-    def _cuda_isCurrentStreamCapturing() -> bool:
-        return False
-
-    def _cuda_getCurrentRawStream(ordinal: int) -> int:
-        return streams.current(ordinal).stream_id
-
-    def _cuda_setStream(stream_id: int, device_index: int, device_type: int) -> None:
-        streams.make_current(streams.Stream(device=device_index, stream_id=stream_id))
-
-    return [f for f in locals().values() if callable(f)]
+def _accelerator_functions() -> dict[str, Callable]:
+    check = devices.check
+    return {
+        "getAccelerator": lambda: _CUDA,
+        "getDeviceIndex": devices.current,
+        "setDeviceIndex": devices.exchange,
+        "exchangeDevice": devices.exchange,
+        "maybeExchangeDevice": devices.exchange,
+        "getStream": lambda ordinal: streams.current(check(ordinal)),
+        "setStream": streams.make_current,
+        "synchronizeDevice": check,
+        "isAllocatorInitialized": lambda: True,
+        "emptyCache": memory.empty_cache,
+        "emptyHostCache": lambda: None,
+        "getDeviceStats": lambda ordinal: memory.statistics(check(ordinal)),
+        "resetPeakStats": lambda ordinal: memory.reset_peak(check(ordinal)),
+        "resetAccumulatedStats": check,
+        "getMemoryInfo": lambda ordinal: memory.free_and_total(check(ordinal)),
+    }

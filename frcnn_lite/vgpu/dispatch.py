@@ -10,16 +10,24 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
-from frcnn_lite.vgpu import devices, errors, rng
-from frcnn_lite.vgpu.tensor import VirtualTensor, view, wrap
+from frcnn_lite.vgpu import devices, errors, memory, rng
+from frcnn_lite.vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
 _Tensor = torch.Tensor
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
 
 # Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
-_COPIES = frozenset(("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_"))
-_COPIES |= {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
+_COPIES = frozenset(
+    ("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_", "is_same_size", "_has_same_storage_numel")
+)
+_COPIES |= {
+    "_new_zeros_with_same_feature_meta",
+    "slice_scatter",
+    "select_scatter",
+    "diagonal_scatter",
+    "as_strided_scatter",
+}
 _PACKED = frozenset(("_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"))
 _READS_ON_HOST = _PACKED | {"tensor_split", "ctc_loss", "_ctc_loss"}
 _MIXED = _INDEXING | _COPIES | _READS_ON_HOST
@@ -27,16 +35,31 @@ _RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as
 
 
 _LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add(DispatchKey.ZeroTensor)
+_FACTORIES, _CPU = DispatchKeySet(DispatchKey.BackendSelect), DispatchKeySet(DispatchKey.CPU)
 
 
 class _Plan:
     """What `run` must know of one operator."""
 
-    __slots__ = ("alters", "has_device", "mixed", "names", "nests", "random", "resizes", "shares", "splits", "written")
+    __slots__ = (
+        "alters",
+        "dense",
+        "has_device",
+        "mixed",
+        "names",
+        "nests",
+        "random",
+        "resizes",
+        "shares",
+        "splits",
+        "written",
+    )
 
     def __init__(self, func: torch._ops.OpOverload) -> None:
         schema = func._schema
         name = schema.name.removeprefix("aten::")
+        if name.startswith("_nested"):
+            raise errors.not_simulated("nested tensors")
         arguments = schema.arguments
         self.names = [a.name for a in arguments]
         self.written = frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write)
@@ -44,6 +67,7 @@ class _Plan:
         self.mixed = name in _MIXED
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
+        self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
         self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
@@ -74,49 +98,31 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
-    ordinal = -1
-    mixed = False
-    host_args = []
-    for x in args:
-        kind = type(x)
-        if kind is VirtualTensor:
-            if ordinal != x._ordinal:
-                mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
-            x = x._host
-        elif kind in _SCALARS:
-            pass
-        elif kind is list or kind is tuple:
-            x, ordinal, mixed = _unwrap_all(x, ordinal, mixed)
-        elif isinstance(x, _Tensor):
-            mixed = True
-        host_args.append(x)
+    host_args, ordinal, mixed = _unwrap_all(args, -1, False)
     host_kwargs = {}
     if kwargs:
-        for key, x in kwargs.items():
-            kind = type(x)
-            if kind is VirtualTensor or kind is list or kind is tuple:
-                (host_kwargs[key],), ordinal, mixed = _unwrap_all((x,), ordinal, mixed)
-                continue
-            if isinstance(x, _Tensor):
-                mixed = True
-            host_kwargs[key] = x
-    if mixed:
-        _check_devices(func, plan, args, kwargs or {})
+        values, ordinal, mixed = _unwrap_all(kwargs.values(), ordinal, mixed)
+        host_kwargs = dict(zip(kwargs, values, strict=True))
+    if mixed and not _one_device(func, plan, args, kwargs or {}):
+        return func(*host_args, **host_kwargs)
     target: int | None = ordinal
     if plan.has_device:
         device = host_kwargs.get("device")
         if device is not None:
             target = devices.ordinal_of(device)
             host_kwargs["device"] = devices.CPU if target is not None else device
-        if host_kwargs.get("pin_memory"):
-            host_kwargs["pin_memory"] = False
-    if plan.random:
-        with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
-            result = _run_on_host(func, host_args, host_kwargs)
-    elif plan.nests:
-        result = _run_on_host(func, host_args, host_kwargs)
-    else:
-        result = func(*host_args, **host_kwargs)
+        host_kwargs.pop("pin_memory", None)
+    try:
+        if plan.random:
+            with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
+                result = _run_on_host(func, plan.dense, host_args, host_kwargs)
+        elif plan.nests:
+            result = _run_on_host(func, plan.dense, host_args, host_kwargs)
+        else:
+            result = func(*host_args, **host_kwargs)
+    except RuntimeError as error:
+        memory.raise_if_too_large(error, ordinal)
+        raise
     if plan.alters is not None:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     if target is None:
@@ -126,31 +132,38 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     return _wrapped(result, target, view if plan.shares else wrap)
 
 
-def _run_on_host(func: Any, args: list, kwargs: dict) -> Any:
+def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:
     """Call the CPU kernel with the conjugate and negative bits honoured.
 
     Inside `__torch_dispatch__` PyTorch ignores them: a kernel that makes a conjugate view of its own and passes it on,
-    as linalg_pinv does, would compute with the values unconjugated.
+    as linalg_pinv does, would compute with the values unconjugated. What kernels of dense tensors make for themselves
+    is known to lie on the CPU and need not pass through factories.py.
     """
+    include = torch._C._dispatch_tls_local_include_set()
     exclude = torch._C._dispatch_tls_local_exclude_set() - _LAZY_BITS
-    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), exclude):
+    if dense and not any(isinstance(x, _Tensor) and x.layout is not torch.strided for x in args):
+        include, exclude = include | _CPU, exclude | _FACTORIES
+    with torch._C._ForceDispatchKeyGuard(include, exclude):
         return func(*args, **kwargs)
 
 
-def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[Any, int, bool]:
+def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[list, int, bool]:
     """The items with virtual tensors replaced by their hosts, the device seen first, and whether there were several."""
     out = []
     for x in items:
-        if type(x) is VirtualTensor:
+        kind = type(x)
+        if kind in KINDS:
             if ordinal != x._ordinal:
                 mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
             x = x._host
+        elif kind in _SCALARS:
+            pass
         elif isinstance(x, (list, tuple)):
             x, ordinal, mixed = _unwrap_all(x, ordinal, mixed)
         elif isinstance(x, _Tensor):
             mixed = True
         out.append(x)
-    return (out if isinstance(items, list) else tuple(out)), ordinal, mixed
+    return out, ordinal, mixed
 
 
 def _wrapped(result: Any, ordinal: int, put: Any) -> Any:
@@ -172,7 +185,7 @@ def _altered(plan: _Plan, args: tuple, kwargs: dict, result: Any, ordinal: int) 
             continue
         position, name = source
         argument = kwargs[name] if name in kwargs else args[position]
-        if plan.resizes and type(argument) is VirtualTensor:
+        if plan.resizes and type(argument) in KINDS:
             _follow(argument)
         out.append(argument)
     return tuple(out) if isinstance(result, tuple) else out[0]
@@ -184,15 +197,15 @@ def _follow(outer: VirtualTensor) -> None:
     torch._C.TensorBase.data.__set__(outer, wrap(host, outer._ordinal))  # type: ignore[attr-defined]
 
 
-def _check_devices(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> None:
-    """Raise what a GPU raises for these devices, or return if it would not.
+def _one_device(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> bool:
+    """Raise what a GPU raises for these devices, or return whether the result lies on one.
 
     The rules: copies go anywhere; index operators read indices on the host too; a 0-dim CPU tensor is a number,
-    unless it is written to.
+    unless it is written to; where one tensor is on "meta", all of the operator is.
     """
     name = func._schema.name.removeprefix("aten::")
     if plan.mixed and name not in _INDEXING:
-        return
+        return True
     given = [(plan.names[i], x) for i, x in enumerate(args)] + list(kwargs.items())
     named: list[tuple[str, torch.Tensor]] = []
     for key, value in given:
@@ -207,7 +220,10 @@ def _check_devices(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> None:
         for leaf in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(leaf, _Tensor) and (leaf.is_cuda or leaf.dim() or key in plan.written):
                 named.append((key, leaf))
+    if any(t.is_meta for _, t in named):
+        return False
     if len({t.device for _, t in named}) > 1:
         raise errors.mismatch(func, named)
     if named and not named[0][1].is_cuda:  # a 0-dim CPU tensor is a number; a GPU tensor among CPU ones is not
         raise errors.mismatch(func, named)
+    return True

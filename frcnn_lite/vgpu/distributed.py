@@ -13,8 +13,6 @@ import torch.distributed as dist
 
 from frcnn_lite.vgpu.patches import Patches
 
-_warned = False
-
 
 def install(patches: Patches) -> None:
     """Replace the two functions that choose a backend."""
@@ -46,8 +44,6 @@ def _over_gloo(function: Callable) -> Callable:
     return over_gloo
 
 
+@functools.cache
 def _note() -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn("virtual GPUs have no NCCL: this process group communicates over gloo", stacklevel=3)
+    warnings.warn("virtual GPUs have no NCCL: this process group communicates over gloo", stacklevel=3)

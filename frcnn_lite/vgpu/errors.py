@@ -8,20 +8,9 @@ from pathlib import Path
 
 import torch
 
-LEGACY_NAMES = {
-    torch.float16: "Half",
-    torch.bfloat16: "BFloat16",
-    torch.float32: "Float",
-    torch.float64: "Double",
-    torch.int8: "Char",
-    torch.uint8: "Byte",
-    torch.int16: "Short",
-    torch.int32: "Int",
-    torch.int64: "Long",
-    torch.bool: "Bool",
-    torch.complex64: "ComplexFloat",
-    torch.complex128: "ComplexDouble",
-}
+_DTYPES = "float16 bfloat16 float32 float64 int8 uint8 int16 int32 int64 bool complex64 complex128"
+_NAMES = "Half BFloat16 Float Double Char Byte Short Int Long Bool ComplexFloat ComplexDouble"
+LEGACY_NAMES = {getattr(torch, d): name for d, name in zip(_DTYPES.split(), _NAMES.split(), strict=True)}
 
 
 def invalid_ordinal() -> RuntimeError:
@@ -63,6 +52,11 @@ def _size(nbytes: int) -> str:
     return f"{nbytes} bytes"
 
 
+def not_simulated(what: str) -> NotImplementedError:
+    """For what exists on real GPUs and not here."""
+    return NotImplementedError(f"virtual GPUs do not simulate {what}")
+
+
 def not_numpy(device: torch.device) -> TypeError:
     """What `Tensor.numpy()` raises for a tensor on a GPU."""
     return TypeError(
@@ -72,7 +66,7 @@ def not_numpy(device: torch.device) -> TypeError:
 
 def tensor_type(tensor: torch.Tensor) -> str:
     """The legacy type name, as in `torch.cuda.FloatTensor`; half of PyTorch's messages still use it."""
-    where = "torch.cuda" if tensor.is_cuda else "torch"
+    where = ("torch.cuda" if tensor.is_cuda else "torch") + (".sparse" if tensor.is_sparse else "")
     return f"{where}.{LEGACY_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
 
 

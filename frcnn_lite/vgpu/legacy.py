@@ -9,7 +9,7 @@ from torch import Tensor
 
 from frcnn_lite.vgpu import devices, errors
 from frcnn_lite.vgpu.patches import Patches
-from frcnn_lite.vgpu.tensor import VirtualTensor
+from frcnn_lite.vgpu.tensor import is_virtual
 
 _type, _new = torch._C.TensorBase.type, torch._C.TensorBase.new  # type: ignore[attr-defined]
 
@@ -26,7 +26,7 @@ class _TensorType:
         return torch.empty(0, dtype=self.dtype, device="cuda" if device is None else device).new(*args)
 
     def __instancecheck__(self, instance: object) -> bool:
-        return isinstance(instance, VirtualTensor) and instance.dtype is self.dtype
+        return is_virtual(instance) and instance.dtype is self.dtype
 
     def __repr__(self) -> str:
         return f"<class 'torch.cuda.{self.__name__}'>"
@@ -47,7 +47,7 @@ def install(patches: Patches) -> None:
 def change_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """`x.type()` names the type of x, `x.type(kind)` converts x to another type, or moves it to another device."""
     if dtype is None:
-        return errors.tensor_type(self) if isinstance(self, VirtualTensor) else _type(self)
+        return errors.tensor_type(self) if is_virtual(self) else _type(self)
     kind = dtype if isinstance(dtype, _TensorType) else None
     if isinstance(dtype, str) and dtype.startswith("torch.cuda."):
         kind = _TYPES.get(dtype.removeprefix("torch.cuda."))
@@ -62,12 +62,10 @@ def change_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **k
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """`x.new(*sizes)` and `x.new(data)`: a tensor like x, and on its device."""
     ordinal = devices.ordinal_of(device)
-    own = "cuda" if isinstance(self, VirtualTensor) else "cpu"
+    own = "cuda" if is_virtual(self) else "cpu"
     if device is not None and (ordinal is not None) != (own == "cuda"):
         asked = "cuda" if ordinal is not None else torch.device(device).type
         raise RuntimeError(f"legacy constructor expects device type: {own} but device type: {asked} was passed")
-    if not isinstance(self, VirtualTensor):
-        return _new(self, *args)
-    if len(args) == 1 and isinstance(args[0], VirtualTensor):
+    if not is_virtual(self) or (len(args) == 1 and is_virtual(args[0])):
         return _new(self, *args)
     return _new(self._host, *args).to(self.device if ordinal is None else devices.PUBLIC[ordinal])

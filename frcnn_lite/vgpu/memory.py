@@ -7,6 +7,7 @@ shrinks to what they hold in `empty_cache`.
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 import weakref
 
@@ -29,6 +30,8 @@ class _Device:
     reserved_peak: int = 0
     count: int = 0
     ever: int = 0
+    grown: int = 0  # how often the allocator asked the driver for more
+    emptied: int = 0
     out_of_memory: int = 0
     fraction: float = 1.0
 
@@ -115,6 +118,28 @@ def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
         raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
     device.reserved = min(limit, -(-needed // SEGMENT) * SEGMENT)
     device.reserved_peak = max(device.reserved_peak, device.reserved)
+    device.grown += 1
+
+
+def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
+    """Raise CUDA's error in the place of the host's, where the host was asked for more than the device has."""
+    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
+    if asked:
+        _reserve(_of(ordinal), ordinal, int(asked[1]))
+
+
+_pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
+
+
+def pin(tensor: torch.Tensor) -> torch.Tensor:
+    """Have `tensor` say that it lies in pinned memory of the host; return it."""
+    _pinned.add(tensor.untyped_storage())
+    return tensor
+
+
+def is_pinned(storage: torch.UntypedStorage) -> bool:
+    """True for storages that were pinned."""
+    return bool(_pinned) and storage in _pinned
 
 
 def ordinal_of(storage: torch.UntypedStorage) -> int | None:
@@ -142,6 +167,7 @@ def empty_cache() -> None:
     """Give the driver back what no tensor holds."""
     with _lock:
         for device in _devices.values():
+            device.emptied += 1
             device.reserved = -(-device.allocated // SEGMENT) * SEGMENT
 
 
@@ -163,8 +189,9 @@ def statistics(ordinal: int) -> dict:
     pools = ("all", "small_pool", "large_pool")
     nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
     nested |= {name: _stat(0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
-    counts = "num_alloc_retries num_sync_all_streams num_device_alloc num_device_free max_split_size"
-    return nested | dict.fromkeys(counts.split(), 0) | {"num_ooms": device.out_of_memory}
+    counts = {"num_ooms": device.out_of_memory, "num_device_alloc": device.grown, "num_device_free": device.emptied}
+    counts |= {"num_sync_all_streams": device.emptied, "num_alloc_retries": 0, "max_split_size": -1}
+    return nested | counts
 
 
 def _stat(now: int, top: int, ever: int) -> dict[str, int]:

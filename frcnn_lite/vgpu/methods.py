@@ -10,30 +10,46 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from frcnn_lite.vgpu import devices, errors, lazy
+from frcnn_lite.vgpu import devices, errors, lazy, memory, subclasses
 from frcnn_lite.vgpu.patches import Patches
-from frcnn_lite.vgpu.tensor import VirtualTensor
+from frcnn_lite.vgpu.tensor import VirtualTensor, is_virtual
 
 _PRINT_DEVICES = [(owner, name) for owner in (torch, Tensor) for name in ("tensor_split", "take_along_dim")]
 _PRINT_DEVICES += [(torch, "stft"), (torch, "gradient"), (torch.linalg, "multi_dot"), (torch.linalg, "matrix_rank")]
 _PRINT_DEVICES += [(owner, "scaled_dot_product_attention") for owner in (torch._C._nn, torch.nn.functional)]
+_PRESERVE = torch.preserve_format
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
 _base: Any = torch._C.TensorBase
 _to = _base.to
 _data, _grad = _base.data, _base.grad
+_device, _is_cpu, _get_device = _base.device.__get__, _base.is_cpu.__get__, _base.get_device
+
+
+class _Attribute(property):
+    """Stands for an attribute of C++; PyTorch's compiler knows those by their class and name."""
+
+    __objclass__ = torch._C.TensorBase
+
+    def __init__(self, name: str, *functions: Any) -> None:
+        super().__init__(*functions)
+        self.__name__ = name
 
 
 def install(patches: Patches) -> None:
     """Replace the methods, and the question nn.Module asks before it assigns `.data`."""
-    patches.functions(Tensor, "", to, cuda, pin_memory, is_pinned)
-    patches.set(Tensor, "data", property(_data.__get__, set_data))
-    patches.set(Tensor, "grad", property(_grad.__get__, _set_grad, _grad.__delete__))
+    patches.functions(Tensor, "", to, cuda, pin_memory, is_pinned, get_device, set_)
+    patches.set(Tensor, "device", _Attribute("device", _read_device))
+    patches.set(Tensor, "is_cuda", _Attribute("is_cuda", lambda tensor: _read_device(tensor).type == "cuda"))
+    patches.set(Tensor, "is_cpu", _Attribute("is_cpu", lambda tensor: _read_device(tensor).type == "cpu"))
+    patches.set(Tensor, "data", _Attribute("data", _data.__get__, set_data))
+    patches.set(Tensor, "grad", _Attribute("grad", _grad.__get__, _set_grad, _grad.__delete__))
+    patches.forget(torch.overrides.get_default_nowrap_functions)  # remembers the attribute `grad` itself
     compatible = torch._has_compatible_shallow_copy_type
 
     # The names of the parameters are PyTorch's: its compiler compares signatures when it is imported.
     def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
         # True makes Module._apply keep the Parameter object and assign `.data`, as it does for real GPUs.
-        return isinstance(input, VirtualTensor) or isinstance(from_, VirtualTensor) or compatible(input, from_)
+        return is_virtual(input) or is_virtual(from_) or compatible(input, from_)
 
     # The functions of PyTorch that print devices before any operator is called.
     for owner, name in _PRINT_DEVICES:
@@ -62,37 +78,54 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return _to(self, *args, **kwargs)
 
 
-def cuda(
-    self: Tensor,
-    device: Any = None,
-    non_blocking: bool = False,
-    memory_format: torch.memory_format = torch.preserve_format,
-) -> Tensor:
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
     ordinal = devices.check(devices.current()) if device is None else devices.ordinal_of(device)
     if ordinal is None:
         raise RuntimeError(f"Invalid device, must be cuda device but got {device}")
     if isinstance(self, UninitializedTensorMixin):
         return lazy.moved(self, (devices.PUBLIC[ordinal],), {})
-    return _to(self, devices.INTERNAL[ordinal], non_blocking=non_blocking, memory_format=memory_format)
+    return _to(self, devices.INTERNAL[ordinal], non_blocking=non_blocking, memory_format=memory_format or _PRESERVE)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    if is_pinned(self):
-        return self
-    pinned = self.clone()
-    pinned._vgpu_pinned = True  # type: ignore[attr-defined]
-    return pinned
+    return self if is_pinned(self) else memory.pin(self.clone())
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    return getattr(self, "_vgpu_pinned", False)
+    return self.layout is torch.strided and memory.is_pinned(self.untyped_storage())
+
+
+# Virtual tensors answer for themselves; these are for wrappers around them, as vmap and gradient transforms make them,
+# which know their device from C++.
+def _read_device(self: Tensor) -> torch.device:
+    device = _device(self)
+    return devices.PUBLIC[device.index - 1] if device.index and device.type == "cpu" else device
+
+
+def get_device(self: Tensor) -> int:
+    index = _get_device(self)
+    return index - 1 if index > 0 and _is_cpu(self) else index
+
+
+def set_(self: Tensor, source: Any = None, *layout: Any) -> Tensor:
+    """`x.set_(source)`: x becomes a view of a tensor or storage, which must lie on the device of x."""
+    if is_virtual(self) and source is not None:
+        storage = source.untyped() if isinstance(source, torch.TypedStorage) else source
+        ordinal = memory.ordinal_of(storage.untyped_storage() if isinstance(storage, Tensor) else storage)
+        if ordinal != self._ordinal:
+            place = devices.CPU if ordinal is None else devices.PUBLIC[ordinal]
+            text = (
+                f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+            )
+            raise RuntimeError(f'{text}"{place}".  This is no longer allowed; the devices must match.')
+    return _base.set_(self, *(() if source is None else (source, *layout)))
 
 
 def set_data(self: Tensor, new: Tensor) -> None:
     """`self.data = new`, also where that moves the tensor to or from a virtual GPU."""
     if isinstance(self, UninitializedTensorMixin) and isinstance(new, UninitializedTensorMixin):
         lazy.follow(self, new)
-    ours, theirs = isinstance(self, VirtualTensor), isinstance(new, VirtualTensor)
+    ours, theirs = is_virtual(self), is_virtual(new)
     if ours and theirs:
         _data.__set__(self, new)
         self._host, self._ordinal = new._host, new._ordinal  # type: ignore[attr-defined]
@@ -113,17 +146,17 @@ def _exchange(self: Tensor, new: Tensor) -> None:
     is_param = isinstance(self, torch.nn.Parameter)
     torch._C._swap_tensor_impl(self, fresh)  # type: ignore[attr-defined]
     kind = type(self)
-    if isinstance(new, VirtualTensor):
-        self.__dict__ = {**own, "_host": new._host, "_ordinal": new._ordinal}
+    if is_virtual(new):
+        self.__dict__ = {**own, "_host": new._host, "_ordinal": new._ordinal}  # type: ignore[attr-defined]
         if is_param:
             self._is_param = True  # type: ignore[attr-defined]
-        self.__class__ = VirtualTensor
+        self.__class__ = subclasses.virtual_class(kind)
     else:
-        own.pop("_is_param", None)
-        self.__dict__ = own
-        self.__class__ = torch.nn.Parameter if is_param else Tensor
+        named = is_param and kind is VirtualTensor  # a parameter of the CPU needs no mark, its class says it
+        self.__dict__ = {k: v for k, v in own.items() if not (named and k == "_is_param")}
+        self.__class__ = torch.nn.Parameter if named else subclasses.user_class(kind)
     fresh.__dict__.clear()
-    fresh.__class__ = kind if kind is not VirtualTensor else Tensor
+    fresh.__class__ = Tensor
     if grad is not None and grad.shape == self.shape:
         set_data(grad, grad.detach().to(self.device))
         self.grad = grad

@@ -29,6 +29,11 @@ class Patches:
         """Call `undo` when everything is put back: for what is no attribute, as kernels of the dispatcher."""
         self._undo.append(undo)
 
+    def forget(self, cached: Any) -> None:
+        """Clear a cache of PyTorch's that may hold what is replaced, now and when everything is put back."""
+        cached.cache_clear()
+        self.on_restore(cached.cache_clear)
+
     def restore(self) -> None:
         """Put every original back, last replaced first."""
         while self._undo:

@@ -11,6 +11,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+from torch.multiprocessing import reductions
 
 from frcnn_lite.vgpu import devices, memory, tensor
 from frcnn_lite.vgpu.patches import Patches
@@ -48,12 +49,7 @@ def install(patches: Patches) -> None:
 
 def _reduce(one: tensor.VirtualTensor) -> Any:
     if one.requires_grad and not one.is_leaf:
-        raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, "
-            "since autograd does not support crossing process boundaries.  "
-            "If you just want to transfer the data, call detach() on the tensor before serializing "
-            "(e.g., putting it on the queue)."
-        )
+        return reductions.reduce_tensor(one)  # refuses
     return _rebuild, (one._host, one._ordinal, one.requires_grad, getattr(one, "_is_param", False))
 
 

@@ -31,9 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from frcnn_lite import vgpu
 
-    if vgpu.is_enabled() and wanted is None:
-        return  # `python -m frcnn_lite.vgpu -m pytest` was first
     try:
+        if vgpu.is_enabled() and wanted is None:
+            return  # `python -m frcnn_lite.vgpu -m pytest` was first, or the variable itself
         vgpu.enable(wanted, force=config.getoption("vgpus_force"))
     except (TypeError, ValueError, RuntimeError) as error:
         raise pytest.UsageError(f"--vgpus: {error}") from None

@@ -19,10 +19,8 @@ from frcnn_lite.vgpu.patches import Patches
 DEFAULT_SEED = 67280421310721  # of every default generator of PyTorch that nobody has seeded
 
 # Operators that draw in place; those that make a tensor end in one of them.
-_TAKE_GENERATORS = (
-    *("bernoulli", "bernoulli_", "binomial", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial"),
-    *("normal", "normal_", "poisson", "random_", "uniform_"),
-)
+_TAKE_GENERATORS = "bernoulli bernoulli_ binomial cauchy_ exponential_ geometric_ log_normal_ multinomial "
+_TAKE_GENERATORS += "normal normal_ poisson random_ uniform_"
 
 
 class _Drawing(threading.local):
@@ -77,7 +75,7 @@ def install(patches: Patches) -> None:
 
 def refuse_on_cpu(library: torch.library.Library) -> None:
     """Let operators on CPU tensors refuse a virtual GPU's generator, which is a CPU generator to C++."""
-    for name in _TAKE_GENERATORS:
+    for name in _TAKE_GENERATORS.split():
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads():
             op = getattr(packet, overload)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,15 +18,20 @@ def install(patches: Patches) -> None:
     """Teach serialization the location of a virtual storage, and make loaded tensors virtual again."""
     registry = torch.serialization._package_registry
     patches.set(torch.serialization, "_package_registry", sorted([*registry, (_PRIORITY, _tag, _place)], key=_first))
-    rebuild = torch._utils._rebuild_tensor
-
-    def _rebuild_tensor(storage: Any, offset: int, size: Any, stride: Any) -> torch.Tensor:
-        made = rebuild(storage, offset, size, stride)
-        ordinal = memory.ordinal_of(made.untyped_storage())
-        return made if ordinal is None else tensor.view(made, ordinal)
-
-    patches.set(torch._utils, "_rebuild_tensor", _rebuild_tensor)
+    for name in ("_rebuild_tensor", "_rebuild_tensor_v3"):
+        patches.set(torch._utils, name, _placed(getattr(torch._utils, name)))
+    patches.forget(torch._weights_only_unpickler._get_allowed_globals)  # remembers the functions themselves
     patches.set(torch.UntypedStorage, "cuda", _cuda)
+
+
+def _placed(rebuild: Callable) -> Callable:
+    @functools.wraps(rebuild)
+    def placed(*args: Any, **kwargs: Any) -> torch.Tensor:
+        made = rebuild(*args, **kwargs)
+        ordinal = memory.ordinal_of(made.untyped_storage())
+        return made if ordinal is None else tensor.view(made.detach(), ordinal).requires_grad_(made.requires_grad)
+
+    return placed
 
 
 def _first(entry: tuple) -> int:

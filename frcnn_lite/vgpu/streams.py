@@ -9,6 +9,8 @@ import torch
 
 from frcnn_lite.vgpu import devices
 
+_HIGHEST = -3  # the priority of the most urgent streams PyTorch makes
+
 
 class _Thread(threading.local):
     def __init__(self) -> None:
@@ -27,19 +29,23 @@ class Stream:
         ordinal = devices.ordinal_of(device) if device is not None else devices.current()
         self.device_index = devices.check(devices.current() if ordinal is None else ordinal)
         self.device = devices.PUBLIC[self.device_index]
-        self.priority = priority
+        if priority > 0:
+            raise RuntimeError(f"Expected cuda stream priority to be less than or equal to 0, got {priority}")
+        self.priority = max(priority, _HIGHEST)
         self.stream_id = id(self) if stream_id is None else stream_id
         self._outer: list[tuple[int, Stream]] = []
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The lowest and the highest priority, as GPUs of the last years have them."""
+        return 0, _HIGHEST
 
     @property
     def cuda_stream(self) -> int:
         return self.stream_id
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and (self.device_index, self.stream_id) == (
-            other.device_index,
-            other.stream_id,
-        )
+        return isinstance(other, Stream) and hash(self) == hash(other)
 
     def __hash__(self) -> int:
         return hash((self.device_index, self.stream_id))
@@ -83,6 +89,9 @@ class Event:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.device: torch.device | None = None
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Event {id(self):#x}>"
 
     def record(self, stream: Stream | None = None) -> None:
         self.device = (stream or current(devices.current())).device

@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
 import os
 import warnings
 from collections.abc import Iterator
 
 import torch
 
-from frcnn_lite.vgpu import (
-    accelerator,
-    autocast,
-    backward,
-    batch_norm,
-    comm,
-    compiler,
-    cuda,
-    devices,
-    dispatch,
-    distributed,
-    factories,
-    integers,
-    lazy,
-    legacy,
-    methods,
-    processes,
-    rng,
-    serialization,
-    unsimulated,
-)
+from frcnn_lite.vgpu import batch_norm, devices, dispatch, factories, rng
 from frcnn_lite.vgpu import memory as accounts
 from frcnn_lite.vgpu.patches import Patches
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
-# What is replaced, in this order.
-_SURFACES = [cuda, accelerator, comm, rng, backward, autocast, methods, legacy, integers, lazy, serialization]
-_SURFACES += [processes, distributed, compiler, unsimulated]
+# What is replaced, in this order: each of these files of the package has an `install`.
+_SURFACES = ["cuda", "comm", "rng", "backward", "autocast", "methods", "subclasses", "legacy", "integers", "lazy"]
+_SURFACES += ["serialization", "processes", "distributed", "compiler", "unsimulated"]
 
 _patches = Patches()
-_library: torch.library.Library | None = None
 
 
 def enable(gpus: int | None = None, force: bool = False, memory: int | str | None = None) -> None:
@@ -84,26 +65,20 @@ def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
         ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
         capacity: bytes of memory of each.
     """
-    global _library
-    if is_enabled():
-        disable()
+    disable()
     _warn_if_untested()
     devices.configure(gpus, ignored)
     accounts.configure(capacity)
     dispatch.connect()
-    _library = factories.install(_patches)
-    rng.refuse_on_cpu(_library)
-    batch_norm.install(_library)
+    library = factories.install(_patches)
+    rng.refuse_on_cpu(library)
+    batch_norm.install(library)
     for surface in _SURFACES:
-        surface.install(_patches)
+        importlib.import_module(f"frcnn_lite.vgpu.{surface}").install(_patches)
 
 
 def disable() -> None:
     """Take the virtual GPUs away and put back every attribute of PyTorch that was replaced."""
-    global _library
-    if _library is not None:
-        _library._destroy()
-        _library = None
     _patches.restore()
     devices.configure(0, None)
 
@@ -147,14 +122,10 @@ def check_gpus(gpus: int | None) -> int:
     return gpus
 
 
-_warned = False
-
-
+@functools.cache
 def _warn_if_untested() -> None:
-    global _warned
     version = ".".join(torch.__version__.split(".")[:2])
-    if version not in TESTED and not _warned:
-        _warned = True
+    if version not in TESTED:
         warnings.warn(
             f"virtual GPUs are tested with torch {TESTED[0]} to {TESTED[-1]}, this is {torch.__version__}", stacklevel=4
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import torch
 
@@ -14,7 +14,16 @@ _make_subclass = torch.Tensor._make_subclass
 _device_query = torch.ops.prim.device.default
 
 
-class VirtualTensor(torch.Tensor):
+class _Kind(type(torch.Tensor)):  # type: ignore[misc]
+    """Lets `isinstance(x, type(y))` hold for every tensor x and virtual y, as it does for tensors of real GPUs."""
+
+    user_class: type
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.user_class)
+
+
+class VirtualTensor(torch.Tensor, metaclass=_Kind):
     """A tensor on a virtual GPU.
 
     `_host` is a plain CPU tensor over the same storage, which the CPU kernels work on; `_ordinal` is k of `cuda:k`.
@@ -24,6 +33,7 @@ class VirtualTensor(torch.Tensor):
 
     _host: torch.Tensor
     _ordinal: int
+    user_class: ClassVar[type] = torch.Tensor  # what an instance is where it lies on the CPU
     run_operator: ClassVar[Callable[[Any, tuple, dict | None], Any]]
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -86,13 +96,10 @@ class VirtualTensor(torch.Tensor):
         if id(self) in memo:
             return memo[id(self)]
         if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment.  If you were attempting to deepcopy a module, this may be because of a "
-                "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
-            )
+            return super().__deepcopy__(memo)  # refuses
         # Copied through its storage, so that two views of one storage stay two views of one storage.
         twin = wrap(copy.deepcopy(self._host, memo), self._ordinal)
+        twin.__class__ = type(self)
         memo[id(self)] = twin
         extra = {k: v for k, v in self.__dict__.items() if k not in ("_host", "_ordinal")}
         twin.__dict__.update(copy.deepcopy(extra, memo))
@@ -106,8 +113,19 @@ class VirtualTensor(torch.Tensor):
         if getattr(self, "_is_param", False):
             data = self.detach()
             return torch._utils._rebuild_parameter, (data, self.requires_grad, {})
-        host = self._host.detach()
-        return host.requires_grad_(self.requires_grad).__reduce_ex__(protocol)
+        plain = self._host.detach().requires_grad_(self.requires_grad).__reduce_ex__(protocol)
+        if type(self) is VirtualTensor:
+            return plain
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_host", "_ordinal")}
+        return torch._tensor._rebuild_from_type_v2, (plain[0], type(self).user_class, plain[1], state)  # type: ignore[attr-defined]
+
+
+KINDS: set[type] = {VirtualTensor}  # and the classes of subclasses.py
+
+
+def is_virtual(value: object) -> TypeGuard[VirtualTensor]:
+    """True for tensors on virtual GPUs, and only for them."""
+    return type(value) in KINDS
 
 
 def wrap(host: torch.Tensor, ordinal: int) -> VirtualTensor:
@@ -115,7 +133,7 @@ def wrap(host: torch.Tensor, ordinal: int) -> VirtualTensor:
     if host.layout is torch.strided:
         memory.track(host.untyped_storage(), ordinal)
     elif host.layout is not torch.sparse_coo:
-        raise NotImplementedError(f"virtual GPUs do not simulate tensors of layout {host.layout}")
+        raise errors.not_simulated(f"tensors of layout {host.layout}")
     return view(host, ordinal)
 
 
@@ -144,5 +162,6 @@ def _text(tensor: VirtualTensor) -> str:
         suffixes.append(f"grad_fn=<{'CppFunction' if name == 'CppFunction' else name}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    body = "[]" if host.numel() == 0 else printed._tensor_str(host.resolve_conj().resolve_neg(), 7)
-    return printed._add_suffixes("tensor(" + body, suffixes, 7, force_newline=False)
+    prefix = "tensor(" if type(tensor) is VirtualTensor else f"{type(tensor).__name__}("
+    body = "[]" if host.numel() == 0 else printed._tensor_str(host.resolve_conj().resolve_neg(), len(prefix))
+    return printed._add_suffixes(prefix + body, suffixes, len(prefix), force_newline=False)

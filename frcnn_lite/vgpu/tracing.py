@@ -83,15 +83,13 @@ class Trace:
         out: list[dict[str, Any]] = []
         for name, k in places.items():
             out.append({"ph": "M", "name": "process_name", "pid": k, "args": {"name": name}})
-            out += [
-                {"ph": "M", "name": "thread_name", "pid": k, "tid": n, "args": {"name": t}} for t, n in rows.items()
-            ]
+            named = {"ph": "M", "name": "thread_name", "pid": k}
+            out += [{**named, "tid": n, "args": {"name": thread}} for thread, n in rows.items()]
         for e in self.events:
             figures = {"allocated": e.allocated} if e.source is None else {"from": str(e.source), "bytes": e.nbytes}
             where = {"pid": places[str(e.device)], "tid": rows[e.thread], "cat": "copy" if e.source else "operator"}
-            out.append(
-                {"ph": "X", "name": e.name, "ts": e.start * 1e6, "dur": e.seconds * 1e6, **where, "args": figures}
-            )
+            when = {"ts": e.start * 1e6, "dur": e.seconds * 1e6}
+            out.append({"ph": "X", "name": e.name, **when, **where, "args": figures})
         Path(path).write_text(json.dumps({"traceEvents": out, "displayTimeUnit": "ms"}), encoding="utf-8")
 
     def _add(self, name: str, device: torch.device, began: float, **figures: Any) -> None:

@@ -9,18 +9,16 @@ import torch
 
 from frcnn_lite.vgpu.patches import Patches
 
-_GRAPHS = "CUDAGraph graph graph_pool_handle make_graphed_callables export_dot export_graph_data"
-_ALLOCATORS = (
-    "MemPool use_mem_pool CUDAPluggableAllocator change_current_allocator caching_allocator_alloc memory_snapshot "
-    "caching_allocator_delete caching_allocator_enable host_memory_stats host_memory_stats_as_nested_dict "
-    "reset_accumulated_host_memory_stats reset_peak_host_memory_stats"
-)
-_DRIVER = (
-    "cudart check_error current_blas_handle current_solver_handle GreenContext ExternalStream get_stream_from_external "
-    "clock_rate device_memory_used memory_usage power_draw temperature utilization list_gpu_processes"
-)
+# Graphs, the blocks of the allocator, the driver and what it measures, storages by type.
+_CUDA = """
+    CUDAGraph graph graph_pool_handle make_graphed_callables export_dot export_graph_data
+    MemPool use_mem_pool CUDAPluggableAllocator change_current_allocator caching_allocator_alloc memory_snapshot
+    caching_allocator_delete caching_allocator_enable host_memory_stats host_memory_stats_as_nested_dict
+    reset_accumulated_host_memory_stats reset_peak_host_memory_stats
+    cudart check_error current_blas_handle current_solver_handle GreenContext ExternalStream get_stream_from_external
+    clock_rate device_memory_used memory_usage power_draw temperature utilization list_gpu_processes
+"""
 _STORAGES = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short"
-_CUDA = [*_GRAPHS.split(), *_ALLOCATORS.split(), *_DRIVER.split(), *(f"{s}Storage" for s in _STORAGES.split())]
 
 
 class _Markers:
@@ -32,7 +30,8 @@ class _Markers:
 
 def install(patches: Patches) -> None:
     """Replace the names by refusals of their own kind, so that `isinstance` goes on working with the classes."""
-    for owner, names in ((torch.cuda, _CUDA), (torch.accelerator, ["Graph", "get_device_capability"])):
+    cuda = [*_CUDA.split(), *(f"{storage}Storage" for storage in _STORAGES.split())]
+    for owner, names in ((torch.cuda, cuda), (torch.accelerator, ["Graph", "get_device_capability"])):
         for name in names:
             original = getattr(owner, name, None)
             if original is not None:

@@ -107,7 +107,7 @@ def test_enabling_twice_keeps_the_current_device():
 
 def test_an_untested_torch_warns_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch, "__version__", "9.9.0")
-    monkeypatch.setattr(switch, "_warned", False)
+    switch._warn_if_untested.cache_clear()
     with pytest.warns(UserWarning, match=r"tested with torch 2\.11 to 2\.15, this is 9\.9\.0"):
         vgpu.enable(2, force=True)
     vgpu.disable()
