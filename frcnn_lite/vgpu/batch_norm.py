@@ -12,13 +12,7 @@ from torch import Tensor
 
 def install(library: torch.library.Library) -> None:
     """Give the CPU, which computes for virtual GPUs, the five operators, for as long as `library` lives."""
-    for operator in (
-        batch_norm_stats,
-        batch_norm_gather_stats_with_counts,
-        batch_norm_elemt,
-        batch_norm_backward_reduce,
-        batch_norm_backward_elemt,
-    ):
+    for operator in _OPERATORS:
         library.impl(operator.__name__, operator, "CPU")
 
 
@@ -91,6 +85,10 @@ def batch_norm_backward_elemt(
     slope = _along(sum_dy_xmu / rows * invstd**2, input)
     grad = _wide(grad_out) - _along(sum_dy / rows, input) - (_wide(input) - _along(mean, input)) * slope
     return (grad * _along(invstd if weight is None else invstd * weight, input)).to(input.dtype)
+
+
+_OPERATORS = [batch_norm_stats, batch_norm_gather_stats_with_counts, batch_norm_elemt, batch_norm_backward_reduce]
+_OPERATORS += [batch_norm_backward_elemt]
 
 
 def _wide(x: Tensor) -> Tensor:
