@@ -18,16 +18,9 @@ _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.devi
 
 # Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
-_COPIES = frozenset(
-    ("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_", "is_same_size", "_has_same_storage_numel")
-)
-_COPIES |= {
-    "_new_zeros_with_same_feature_meta",
-    "slice_scatter",
-    "select_scatter",
-    "diagonal_scatter",
-    "as_strided_scatter",
-}
+_COPIES = frozenset(("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_", "_has_same_storage_numel"))
+_COPIES |= {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter", "is_same_size"}
+_COPIES |= {"_new_zeros_with_same_feature_meta"}
 _PACKED = frozenset(("_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"))
 _READS_ON_HOST = _PACKED | {"tensor_split", "ctc_loss", "_ctc_loss"}
 _MIXED = _INDEXING | _COPIES | _READS_ON_HOST
