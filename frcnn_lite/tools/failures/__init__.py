@@ -43,8 +43,9 @@ class Failure:
 
     `patterns` are regular expressions over the text of an error, its white space made single blanks. `program` raises
     the error (a silent failure: the program ends in an assertion of what one would expect), `repaired` does not. Under
-    the mark "until torch X" the program runs through on every supported torch, and there is nothing to repair; under
-    "simulated only" it acts out what hardware would do. `section` is the heading in `notebook` that tells of it.
+    the mark "until torch X" the program runs through on every newer torch, and there is nothing to repair if that is
+    every supported one; under "simulated only" it acts out what hardware would do. `section` is the heading in
+    `notebook` that tells of it.
     """
 
     id: str

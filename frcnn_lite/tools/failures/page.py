@@ -20,10 +20,10 @@ python train.py 2>&1 | python -m frcnn_lite explain
 ```
 
 **today**: a test runs the program on virtual GPUs, sees it fail with this message, and runs the repaired program.
-**until torch X**: told as history, in the words people saw then; a test sees the program run through on the torch that
-is installed. **simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and
-its repair. A *silent* failure raises nothing; its program ends in an assertion of what one would expect. Every program
-begins with `import torch` and `from torch import nn`.
+**until torch X**: told as history, in the words people saw then; a test sees the program run through on newer versions.
+**simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and its repair. A
+*silent* failure raises nothing; its program ends in an assertion of what one would expect. Every program begins with
+`import torch` and `from torch import nn`.
 
 To search as you type, open [notebooks/failures.ipynb](../notebooks/failures.ipynb) in JupyterLab.
 
