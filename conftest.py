@@ -45,3 +45,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
             report.outcome = "failed"
             report.longrepr = f"{notebook.name} has run for {notebook.seconds:.0f} s; a notebook has 60 s"
     return report
+
+
+@pytest.fixture
+def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Virtual GPUs on which nothing is counted yet: a program that fails in the middle of autograd leaves tensors in a
+    cycle of nodes that PyTorch never frees, and tests of other files run such programs."""
+    from frcnn_lite.vgpu import memory
+
+    monkeypatch.setattr(memory, "_live", {})
+    monkeypatch.setattr(memory, "_devices", {})

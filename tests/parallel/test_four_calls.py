@@ -130,6 +130,7 @@ def test_an_error_that_was_handled_leaves_no_memory_behind():
     gc.disable()
     try:
         with vgpu.virtual_gpus(2):
+            torch.cuda.init()  # before that nothing is counted, not even what a failed test left behind
             before = [torch.cuda.memory_allocated(k) for k in (0, 1)]
             with pytest.raises(ValueError, match="after 500 rows"):
                 data_parallel(Fails(), (torch.zeros(1000, 100),), ["cuda:0", "cuda:1"])

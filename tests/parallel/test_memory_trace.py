@@ -8,6 +8,8 @@ from frcnn_lite import vgpu
 from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
 from frcnn_lite.viz import megabytes, memory_timeline
 
+pytestmark = pytest.mark.usefixtures("fresh_memory")
+
 ROWS, FEATURES = 40, 1000
 
 

@@ -13,6 +13,7 @@ from frcnn_lite import vgpu
 from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
 
 NOTEBOOK = "05_memory_balance"
+pytestmark = pytest.mark.usefixtures("fresh_memory")
 
 
 class Paint(nn.Module):
