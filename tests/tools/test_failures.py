@@ -46,7 +46,7 @@ def headings(notebook: Path) -> frozenset[str]:
 
 
 @pytest.fixture
-def four_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def four_gpus(monkeypatch: pytest.MonkeyPatch, fresh_memory: None) -> Iterator[None]:
     """Four virtual GPUs; a process group that a program began is ended."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with vgpu.virtual_gpus(4, force=True):
