@@ -1,5 +1,6 @@
 """What every pytest run needs, so that a bare `pytest --nbval notebooks` is the same test as `make test`."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -53,5 +54,6 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     cycle of nodes that PyTorch never frees, and tests of other files run such programs."""
     from frcnn_lite.vgpu import memory
 
+    gc.collect()
     monkeypatch.setattr(memory, "_live", {})
     monkeypatch.setattr(memory, "_devices", {})

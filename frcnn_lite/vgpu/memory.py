@@ -75,8 +75,9 @@ def _of(ordinal: int) -> _Device:
 
 def _free(allocation: _Allocation) -> None:
     with _lock:
-        if _live.get(allocation.key) is allocation:
-            del _live[allocation.key]
+        if _live.get(allocation.key) is not allocation:
+            return
+        del _live[allocation.key]
         device = _of(allocation.ordinal)
         device.allocated -= allocation.nbytes
         device.count -= 1
