@@ -7,6 +7,7 @@ data-dependent shape, where selecting the regions of each level needs one.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -19,11 +20,14 @@ CANONICAL_SIDE, CANONICAL_STRIDE = 224, 16
 
 
 def region_level(boxes: Tensor, strides: Sequence[int]) -> Tensor:
-    """The level (R,) int64 for boxes (R, 4): the one whose stride is to 16 what the box's side is to 224, rounded down;
-    `strides` double from level to level."""
+    """The level (R,) int64 for boxes (R, 4): the one whose stride is to 16 what the box's side is to 224, rounded down.
+
+    Levels are counted in doublings of the stride: of two levels of one stride, as a MobileNet has them, the first one is
+    chosen, as in torchvision.
+    """
     side = (boxes[:, 2:] - boxes[:, :2]).clamp(min=0).prod(dim=1).sqrt()
     octave = torch.log2(side / CANONICAL_SIDE * (CANONICAL_STRIDE / strides[0])) + 1e-6  # torchvision's margin
-    return octave.floor().clamp(0, len(strides) - 1).long()
+    return octave.floor().clamp(0, round(math.log2(strides[-1] / strides[0]))).long()
 
 
 def multiscale_roi_align(

@@ -1,5 +1,7 @@
 """RoIAlign over a pyramid against torchvision's."""
 
+import math
+
 import pytest
 import torch
 
@@ -41,13 +43,15 @@ def test_values_and_gradients_are_those_of_torchvision(strides, sampling_ratio):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
-def test_levels_are_chosen_as_torchvision_does():
+@pytest.mark.parametrize("strides", [(4, 8, 16, 32), (8, 16), (32, 32)])
+def test_levels_are_chosen_as_torchvision_does(strides):
     poolers = pytest.importorskip("torchvision.ops.poolers")
     generator = torch.Generator().manual_seed(0)
     boxes = random_rois(500, 1000, generator)[:, 1:]
     boxes = torch.cat([boxes, torch.tensor([[0.0, 0, side, side] for side in (111.99, 112, 223.99, 224, 448, 449)])])
-    wanted = poolers.LevelMapper(2, 5)([boxes])
-    assert torch.equal(region_level(boxes, (4, 8, 16, 32)), wanted)
+    boxes = torch.cat([boxes, boxes * 5])
+    wanted = poolers.LevelMapper(int(math.log2(strides[0])), int(math.log2(strides[-1])))([boxes])
+    assert torch.equal(region_level(boxes, strides), wanted)
 
 
 def test_one_stride_a_map():
