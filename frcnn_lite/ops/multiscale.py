@@ -22,7 +22,7 @@ CANONICAL_SIDE, CANONICAL_STRIDE = 224, 16
 def region_level(boxes: Tensor, strides: Sequence[int]) -> Tensor:
     """The level (R,) int64 for boxes (R, 4): the one whose stride is to 16 what the box's side is to 224, rounded down.
 
-    Levels are counted in doublings of the stride: of two levels of one stride, as a MobileNet has them, the first one is
+    Levels are counted in doublings of the stride: of two levels of one stride, as a MobileNet has them, the first is
     chosen, as in torchvision.
     """
     side = (boxes[:, 2:] - boxes[:, :2]).clamp(min=0).prod(dim=1).sqrt()
