@@ -8,7 +8,7 @@ from annotated_folders import write_coco, write_image, write_voc
 
 from frcnn_lite.cli import main
 
-STEPS = ("--steps", "3", "--batch-size", "2", "--image-size", "64x96", "--flip", "0.25")
+STEPS = ("--steps", "3", "--batch-size", "2", "--image-size", "64x96", "--flip", "0.25", "--light", "0")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,10 @@ def test_what_the_data_decides_is_said_and_stored(folder, tmp_path, capsys):
     assert f"6 pictures of voc:{folder}@trainval, judged on 2 of voc:{folder}@test" in said
     assert "2 classes: cat, dog\npictures brought to 96 x 64; anchors of " in said
     stored = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert (stored["class_names"], stored["image_size"], stored["flip"]) == (["cat", "dog"], [64, 96], 0.25)
+    assert (stored["class_names"], stored["image_size"]) == (["cat", "dog"], [64, 96])
+    assert (stored["flip"], stored["zoom"], stored["light"]) == (0.25, 0.25, 0)
+    assert "shown with flip 0.25, zoom 0.25, light 0" in said
+    assert "the learning rate rises to 0.003 over 1 steps and falls to zero with the last" in said
     alone = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["data"]
     assert alone == {"class_names": ["cat", "dog"], "image_size": [64, 96]}
 

@@ -33,6 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test-data", metavar="DATA", help="what to judge on (default: another split of --data)")
     parser.add_argument("--image-size", type=height_by_width, metavar="HxW", help="pixels all pictures are brought to")
     parser.add_argument("--flip", type=float, help="share of the pictures mirrored (0.5, where they are not digits)")
+    parser.add_argument("--zoom", type=float, help="how much larger or smaller they are shown at most (0.25, likewise)")
+    parser.add_argument("--light", type=float, help="how much each colour's brightness varies at most (0.2, likewise)")
     parser.add_argument(
         "--handle",
         action="append",
@@ -98,7 +100,7 @@ def _new_config(options: argparse.Namespace) -> "TrainConfig":
     # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
     engine.RunDirectory.require_free(options.out)
     config = engine.fit_to_data(config, keep_image_size=options.image_size is not None)
-    config = config if options.flip is None else replace(config, flip=options.flip)
+    config = replace(config, **{name: given[name] for name in ("flip", "zoom", "light") if name in given})
     engine.train_pictures(config)
     if config.data != "digits":
         say(_describe(config))
@@ -113,7 +115,8 @@ def _describe(config: "TrainConfig") -> str:
     return (
         f"{config.train_images} pictures of {config.data}, judged on {config.test_images} of {config.test_data}\n"
         f"{len(config.class_names)} classes: {', '.join(config.class_names)}\n"
-        f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}"
+        f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}\n"
+        f"shown with flip {config.flip:g}, zoom {config.zoom:g}, light {config.light:g}"
     )
 
 
@@ -134,6 +137,8 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
         "seed",
         "workers",
         "flip",
+        "zoom",
+        "light",
         "amp",
         "ema",
     )
@@ -151,6 +156,8 @@ def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainCo
         config = replace(config, steps=engine.steps_in_epochs(options.epochs, config))
     where = f"{config.gpus} GPUs" if config.gpus else "the CPU"
     say(f"{config.steps} steps of {config.batch_size} images on {where}, into {options.out}")
+    fall = "falls to zero with the last" if config.schedule == "cosine" else "stays"
+    say(f"the learning rate rises to {config.lr:g} over {min(config.warmup_steps, config.steps // 2)} steps and {fall}")
     return config
 
 

@@ -1,11 +1,12 @@
 """Data sets and batches. Every data set yields `Scene`s; `collate` makes a `Batch` of them."""
 
+from frcnn_lite.data.augment import Augmentation, mirror
 from frcnn_lite.data.batch import PADDING_LABEL, Batch, Ignored, Scene, collate
 from frcnn_lite.data.dataset import DetectionDataset
 from frcnn_lite.data.defects import Defect, Handling, describe_defects
 from frcnn_lite.data.digits import Glyphs, Split, draw_glyph, load_glyphs
 from frcnn_lite.data.image_file import read_image
-from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes, mirror
+from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes
 from frcnn_lite.data.photographs import load_photographs
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
@@ -17,6 +18,7 @@ from frcnn_lite.data.transforms import TransformedScenes
 __all__ = [
     "PADDING_LABEL",
     "AnnotatedPictures",
+    "Augmentation",
     "Batch",
     "DataFit",
     "DataSource",

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from frcnn_lite.data.batch import Batch, Scene
+from frcnn_lite.data.batch import Scene
 from frcnn_lite.data.dataset import DetectionDataset
 
 GREY = 115  # about the mean of photographs, so that it is near zero for the detector
@@ -85,14 +85,3 @@ class LetterboxedScenes:
         if ignored is not None:
             ignored = ignored._replace(boxes=self.letterbox.to_canvas(ignored.boxes, height, width))
         return scene._replace(image=self.letterbox.place(scene.image), boxes=boxes, ignored=ignored)
-
-
-def mirror(batch: Batch, chosen: Tensor) -> Batch:
-    """The pictures where `chosen` (B,) bool is true, with their boxes, left for right."""
-    images, boxes, labels, _ = batch
-    x1, y1, x2, y2 = boxes.unbind(dim=2)
-    mirrored = torch.stack([images.shape[3] - x2, y1, images.shape[3] - x1, y2], dim=2)
-    return batch._replace(
-        images=torch.where(chosen.view(-1, 1, 1, 1), images.flip(3), images),
-        boxes=torch.where(chosen.view(-1, 1, 1) & (labels >= 0).unsqueeze(2), mirrored, boxes),
-    )

@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from frcnn_lite.data import DigitScenes, Handling
+from frcnn_lite.data import Augmentation, DigitScenes, Handling
 from frcnn_lite.detection import FasterRCNNConfig
 
 Schedule = Literal["cosine", "constant"]
@@ -17,7 +17,8 @@ class TrainConfig:
 
     data: "digits", or what to train on as "voc:DIR" or "coco:FILE", with "@SPLIT" if need be; test_data: what to judge
     on, named likewise, "" for another split of the same; class_names: of its labels; image_size: (height, width) of
-    every picture in pixels, one number for a square; flip: share of the pictures that are mirrored in training;
+    every picture in pixels, one number for a square; flip, zoom, light: how pictures vary in training, see
+    `data.Augmentation`;
     handle: what to do about defects of annotations, as ("outside=drop", ...), see `data.Handling`;
     train_images, test_images: how many pictures of either split, at most; gpus: 0 is the CPU, N >= 1 are
     cuda:0 .. cuda:N-1;
@@ -39,6 +40,8 @@ class TrainConfig:
     class_names: tuple[str, ...] = DigitScenes.class_names
     image_size: tuple[int, int] = (128, 128)
     flip: float = 0.0
+    zoom: float = 0.0
+    light: float = 0.0
     handle: tuple[str, ...] = ()
     train_images: int = 20_000
     test_images: int = 200
@@ -78,13 +81,12 @@ class TrainConfig:
                     raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
         if not isinstance(self.amp, bool):
             raise TypeError(f"amp must be True or False, got {self.amp!r}")
-        if self.flip > 1:
-            raise ValueError(f"flip must be at most 1, got {self.flip}")
         if self.ema >= 1:
             raise ValueError(f"ema must be below 1, got {self.ema}")
         if self.evaluate_every and not self.test_images:
             raise ValueError(f"evaluate_every={self.evaluate_every} needs test_images of at least 1, got 0")
         Handling.parse(self.handle)
+        self.augmentation  # noqa: B018 it checks
         if self.schedule not in get_args(Schedule):
             raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {self.schedule!r}")
         if self.gpus > self.batch_size:
@@ -92,6 +94,11 @@ class TrainConfig:
                 f"gpus must be at most batch_size, got gpus={self.gpus} with batch_size={self.batch_size}: "
                 f"{self.gpus - self.batch_size} of the devices would never see an image"
             )
+
+    @property
+    def augmentation(self) -> Augmentation:
+        """What happens to every batch before the step."""
+        return Augmentation(self.flip, self.zoom, self.light)
 
     def shown(self) -> dict[str, Any]:
         """For every file of weights, that one found alone says what labels mean and at what size pictures are shown."""

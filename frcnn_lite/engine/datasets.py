@@ -20,7 +20,7 @@ from frcnn_lite.engine.config import TrainConfig
 
 TEST_SEED = 0  # not the run's: every run is judged on the same pictures
 KEEP_BYTES = 2**30
-FLIP = 0.5  # of the pictures of a folder: most things have no writing on them
+VIEWS = {"flip": 0.5, "zoom": 0.25, "light": 0.2}  # of the pictures of a folder: most things have no writing on them
 
 
 def train_pictures(config: TrainConfig) -> DetectionDataset:
@@ -57,7 +57,7 @@ def fit_to_data(config: TrainConfig, *, keep_image_size: bool = False) -> TrainC
         class_names=train.class_names(pictures),
         train_images=min(config.train_images, len(pictures)),
         test_images=min(config.test_images, len(test.names())),
-        flip=FLIP,
+        **VIEWS,
     )
     found = _annotated(train, config.train_images, config)
     picture_sizes, boxes, owner = found.boxes()

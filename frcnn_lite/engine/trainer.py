@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from frcnn_lite.data import Batch, mirror
+from frcnn_lite.data import Augmentation, Batch
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
@@ -18,7 +18,7 @@ from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
 
 SEED_LIMIT = 2**31
 HALF = {"cuda": torch.float16, "cpu": torch.bfloat16}  # which of the two formats each multiplies fast
-FLIP_STREAM = 2  # 0 and 1 sample anchors and regions
+VIEW_STREAM = 2  # 0 and 1 sample anchors and regions
 
 
 def build_model(config: FasterRCNNConfig, seed: int) -> FasterRCNN:
@@ -66,8 +66,7 @@ class Trainer:
         # Drawn for all ranks' images on every rank: an image's seed does not depend on how many share the batch.
         seeds = torch.randint(SEED_LIMIT, (self.config.batch_size,), generator=self.generator)
         seeds = seeds[rows_of_rank(len(seeds))]
-        if self.config.flip > 0:
-            batch = mirror(batch, random_keys(seeds, 1, FLIP_STREAM)[:, 0] < self.config.flip)
+        batch = self.config.augmentation(batch, random_keys(seeds, Augmentation.DRAWS, VIEW_STREAM))
         images, boxes, labels, _ = batch.to(self.device)
         kind = self.device.type
         with torch.autocast(kind, HALF[kind], enabled=self.config.amp):  # DataParallel hands it on to its threads

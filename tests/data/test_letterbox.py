@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frcnn_lite.data import Batch, DigitScenes, Letterbox, LetterboxedScenes, collate, mirror
+from frcnn_lite.data import DigitScenes, Letterbox, LetterboxedScenes
 
 sides = st.integers(1, 700)
 
@@ -55,22 +55,3 @@ def test_as_many_pictures_are_kept_as_there_is_room_for():
     again = [scenes[k] for k in range(3)]
     assert asked == [0, 1, 2, 2]
     assert all(torch.equal(a.image, b.image) for a, b in zip(first, again, strict=True))
-
-
-def test_mirrored_pictures_and_boxes_belong_together():
-    batch = collate([DigitScenes("train", 4)[k] for k in range(4)])
-    chosen = torch.tensor([True, False, True, False])
-    out = mirror(batch, chosen)
-    assert torch.equal(out.images[1], batch.images[1]) and torch.equal(out.boxes[3], batch.boxes[3])
-    for row in (0, 2):
-        assert torch.equal(out.images[row], batch.images[row].flip(2))
-        for box, mirrored, label in zip(batch.boxes[row].int(), out.boxes[row].int(), batch.labels[row], strict=True):
-            x1, y1, x2, y2 = mirrored.tolist()
-            if label >= 0:
-                patch = batch.images[row][:, box[1] : box[3], box[0] : box[2]]
-                assert torch.equal(out.images[row][:, y1:y2, x1:x2], patch.flip(2))
-            else:
-                assert mirrored.tolist() == [0, 0, 0, 0]
-    again = mirror(out, chosen)
-    assert isinstance(again, Batch) and torch.equal(again.images, batch.images)
-    assert torch.equal(again.boxes, batch.boxes)

@@ -3,10 +3,12 @@
 import multiprocessing
 import random
 import sys
+import threading
 import time
 
 import pytest
 import torch
+from tqdm.auto import tqdm
 
 from frcnn_lite import engine
 from frcnn_lite.detection import FasterRCNNConfig
@@ -39,6 +41,8 @@ CONFIG = engine.TrainConfig(
 
 def train(directory, resume):
     torch.set_num_threads(1)
+    # Forked processes share tqdm's lock: a child killed while it holds it would keep all later ones waiting for ever.
+    tqdm.set_lock(threading.RLock())
     engine.train(CONFIG, directory, resume=resume, progress=False)
 
 
