@@ -80,12 +80,14 @@ def fit_to_data(config: TrainConfig, *, keep_image_size: bool = False) -> TrainC
 
 
 def _with_room(model: FasterRCNNConfig, most: int) -> FasterRCNNConfig:
-    """The detector with room for pictures of `most` objects, and for as many mistakes."""
+    """The detector with room for pictures of `most` objects, and for as many mistakes, in what it samples and finds."""
     proposals, detections = max(model.proposals, 2 * most), max(model.detections, 2 * most)
     return replace(
         model,
         proposals=proposals,
         pre_nms_proposals=max(model.pre_nms_proposals, 4 * proposals),
+        rpn_samples=max(model.rpn_samples, 4 * most),  # an object has several anchors
+        roi_samples=max(model.roi_samples, 2 * most),
         detections=detections,
         pre_nms_detections=max(model.pre_nms_detections, 4 * detections),
     )
