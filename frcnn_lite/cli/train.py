@@ -14,7 +14,7 @@ of the pictures, anchors; and from the configuration. It is printed.
 
 import argparse
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,24 +126,11 @@ def height_by_width(text: str) -> tuple[int, int]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    names = (
-        "data",
-        "test_data",
-        "image_size",
-        "gpus",
-        "steps",
-        "batch_size",
-        "lr",
-        "seed",
-        "workers",
-        "flip",
-        "zoom",
-        "light",
-        "amp",
-        "ema",
-    )
-    given = {name: getattr(options, name) for name in (*names, "train_images", "test_images", "evaluate_every")}
-    return {**given, "handle": options.handle and tuple(options.handle)}
+    """The options that are fields of the configuration, None where one was not given."""
+    from frcnn_lite.engine import TrainConfig
+
+    names = [field.name for field in fields(TrainConfig) if hasattr(options, field.name)]
+    return {**{name: getattr(options, name) for name in names}, "handle": options.handle and tuple(options.handle)}
 
 
 def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":
