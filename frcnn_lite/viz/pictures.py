@@ -52,9 +52,9 @@ def draw_box(
     canvas.rect(*place, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
 
 
-def placed(box: Sequence[float], origin: tuple[float, float], scale: float) -> tuple[float, float, float, float]:
+def placed(box: ArrayLike, origin: tuple[float, float], scale: float) -> tuple[float, float, float, float]:
     """Left, top, width and height on the canvas of a box xyxy in pixels of the picture."""
-    x1, y1, x2, y2 = (float(value) for value in box)
+    x1, y1, x2, y2 = np.asarray(box, dtype=float).tolist()
     return origin[0] + x1 * scale, origin[1] + y1 * scale, (x2 - x1) * scale, (y2 - y1) * scale
 
 
