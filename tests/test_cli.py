@@ -135,6 +135,21 @@ def test_predict_does_what_it_can(trained, tmp_path, capsys):
     assert sorted(os.listdir(out)) == ["good-2.png", "good.png"]
 
 
+def test_evaluate_draws_a_report_once(trained, tmp_path, capsys):
+    ask = ("evaluate", "--run", trained, "--images", 3, "--report", tmp_path / "report")
+    assert run(*ask) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["images"] == 3
+    files = [tmp_path / "report" / name for name in ("precision_recall.svg", "worst_errors.svg")]
+    assert [line for line in said.err.splitlines() if line.endswith("written")] == [f"{file} written" for file in files]
+    curves, errors = (file.read_text(encoding="utf-8") for file in files)
+    assert curves.startswith("<svg") and "all classes: AP50 0.00" in curves
+    assert errors.startswith("<svg") and "missed" in errors
+    files[0].unlink()
+    fails(capsys, "worst_errors.svg exists already", *ask)
+    assert not files[0].exists()
+
+
 def test_predict_as_json(trained, tmp_path, capsys):
     trained = shutil.copytree(trained, tmp_path / "eager")  # two steps of training are sure of nothing
     text = (trained / "config.json").read_text()

@@ -1,11 +1,12 @@
 """Training, evaluation, prediction and checkpoints: where detector, data and devices come together."""
 
 from frcnn_lite.data import read_image
-from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
+from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision, class_curves
 from frcnn_lite.engine.budget import steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import fit_to_data, held_out_pictures, train_pictures
+from frcnn_lite.engine.detection_errors import DetectionError, find_errors
 from frcnn_lite.engine.draw_boxes import draw_boxes
 from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.logs import write_csv
@@ -20,6 +21,7 @@ from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
 __all__ = [
     "AveragePrecision",
     "CheckpointError",
+    "DetectionError",
     "Judged",
     "Prediction",
     "Run",
@@ -29,9 +31,11 @@ __all__ = [
     "Trainer",
     "average_precision",
     "build_model",
+    "class_curves",
     "deterministic",
     "draw_boxes",
     "evaluate",
+    "find_errors",
     "fit_to_data",
     "held_out_pictures",
     "judge",

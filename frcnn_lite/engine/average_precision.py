@@ -6,6 +6,7 @@ side by side: all pictures and all IoU thresholds at once. pycocotools is its or
 T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -69,6 +70,8 @@ class ClassCurve(NamedTuple):
     """(10, 101) float64: at recall 0.00, 0.01 .. 1.00, each the best precision at this recall or a larger one"""
     recall: Tensor
     """(10,) float64: the largest recall reached"""
+    ranked: Tensor
+    """(10, D, 2) float64: recall and precision after each detection, best score first; nan until one has counted"""
     objects: int
     """how many there were to find"""
 
@@ -80,14 +83,7 @@ def average_precision(
 
     Raises ValueError when a picture is there twice (a sampler that pads its last batch would count it twice).
     """
-    counts: dict[int, int] = {}
-    for picture in pictures:
-        counts[picture.image_id] = counts.get(picture.image_id, 0) + 1
-    twice = sorted(image_id for image_id, count in counts.items() if count > 1)
-    if twice:
-        raise ValueError(f"pictures must be judged once each, got image_id {twice[:5]} more than once")
-    curves = {name: class_curve(pictures, k, max_detections=max_detections) for k, name in enumerate(class_names)}
-    judged = {name: curve for name, curve in curves.items() if curve.objects}
+    judged = class_curves(pictures, class_names, max_detections=max_detections)
     AP50_per_class = {name: float(curve.precision[0].mean()) for name, curve in judged.items()}
     return AveragePrecision(
         AP=_mean(curve.precision.mean() for curve in judged.values()),
@@ -101,6 +97,18 @@ def average_precision(
     )
 
 
+def class_curves(
+    pictures: Sequence[Judged], class_names: Sequence[str], *, max_detections: int = 100
+) -> dict[str, ClassCurve]:
+    """The curve of every class that has an object, by name; raises as `average_precision` does."""
+    counts = Counter(picture.image_id for picture in pictures)
+    twice = sorted(image_id for image_id, count in counts.items() if count > 1)
+    if twice:
+        raise ValueError(f"pictures must be judged once each, got image_id {twice[:5]} more than once")
+    curves = {name: class_curve(pictures, k, max_detections=max_detections) for k, name in enumerate(class_names)}
+    return {name: curve for name, curve in curves.items() if curve.objects}
+
+
 def class_curve(pictures: Sequence[Judged], label: int, *, max_detections: int = 100) -> ClassCurve:
     """Precision over recall of one class, all its detections ranked by score over all pictures."""
     matches = match_class(pictures, label, max_detections=max_detections)
@@ -109,13 +117,14 @@ def class_curve(pictures: Sequence[Judged], label: int, *, max_detections: int =
     hits = (counted & matches.matched[:, order]).double().cumsum(dim=1)
     misses = (counted & ~matches.matched[:, order]).double().cumsum(dim=1)
     recall = hits / max(matches.objects, 1)
-    precision = hits / (hits + misses).clamp(min=1)  # 0/0 where only ignored ones came so far
-    precision = precision.flip(1).cummax(dim=1).values.flip(1)  # the best at this recall or beyond
+    precision = hits / (hits + misses)  # 0/0 where only ignored ones came so far
+    ranked = torch.stack([recall.where(precision.isfinite(), precision), precision], dim=2)
+    precision = precision.nan_to_num(0.0).flip(1).cummax(dim=1).values.flip(1)  # the best at this recall or beyond
     at = torch.searchsorted(recall, RECALL_POINTS.expand(len(IOU_THRESHOLDS), -1).contiguous())
     beyond = precision.new_zeros(len(precision), 1)  # a recall that is never reached has precision 0
     precision = torch.cat([precision, beyond], dim=1).gather(1, at)
     reached = recall[:, -1] if recall.shape[1] else recall.new_zeros(len(recall))
-    return ClassCurve(precision, reached, matches.objects)
+    return ClassCurve(precision, reached, ranked, matches.objects)
 
 
 class ClassMatches(NamedTuple):
@@ -143,7 +152,7 @@ def match_class(pictures: Sequence[Judged], label: int, *, max_detections: int =
         pad_sequence([getattr(row, name) for row in rows], batch_first=True) for name in ("ignored", "crowd")
     )
     found = pad_sequence([row.found_boxes for row in rows], batch_first=True)
-    matched, skipped = _match(_overlaps(found, boxes, crowd), ignored)
+    matched, skipped, _ = match(overlaps(found, boxes, crowd), ignored)
     real = torch.stack([torch.arange(found.shape[1]) < len(row.found_boxes) for row in rows])
     return ClassMatches(
         scores=torch.cat([row.found_scores for row in rows]),
@@ -153,30 +162,30 @@ def match_class(pictures: Sequence[Judged], label: int, *, max_detections: int =
     )
 
 
-def _match(overlaps: Tensor, ignored: Tensor) -> tuple[Tensor, Tensor]:
-    """From overlaps (P, D, G) and ignored objects (P, G): matched (10, P, D), and matched to what is ignored."""
+def match(overlap: Tensor, ignored: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """From overlap (P, D, G), detections best first, and ignored objects (P, G), for every IoU threshold:
+    detections (10, P, D) that are matched, and matched to what is ignored; objects (10, P, G) that are left over."""
     # An IoU of 1 is rarely exactly 1; the margin is pycocotools'.
     thresholds = IOU_THRESHOLDS.clamp(max=1 - 1e-10)[:, None, None]
     free = torch.ones(len(thresholds), *ignored.shape, dtype=torch.bool)
-    matched = torch.zeros(len(thresholds), *overlaps.shape[:2], dtype=torch.bool)
+    matched = torch.zeros(len(thresholds), *overlap.shape[:2], dtype=torch.bool)
     skipped = torch.zeros_like(matched)
     if ignored.shape[1] == 0:
-        return matched, skipped
-    for rank in range(overlaps.shape[1]):
-        overlap = overlaps[:, rank]
-        candidates = free & (overlap >= thresholds)
+        return matched, skipped, free
+    for rank in range(overlap.shape[1]):
+        candidates = free & (overlap[:, rank] >= thresholds)
         counted = candidates & ~ignored
         candidates = torch.where(counted.any(dim=2, keepdim=True), counted, candidates)
         # Of equal overlaps the last object wins, in pycocotools as here.
-        best = ignored.shape[1] - 1 - torch.where(candidates, overlap, -1.0).flip(2).argmax(dim=2)
+        best = ignored.shape[1] - 1 - torch.where(candidates, overlap[:, rank], -1.0).flip(2).argmax(dim=2)
         matched[:, :, rank] = candidates.any(dim=2)
         skipped[:, :, rank] = matched[:, :, rank] & ignored.expand_as(free).gather(2, best[..., None])[..., 0]
         taken = one_hot(best, ignored.shape[1]).bool() & matched[:, :, rank, None]
         free &= ~(taken & ~ignored)
-    return matched, skipped
+    return matched, skipped, free
 
 
-def _overlaps(found: Tensor, boxes: Tensor, crowd: Tensor) -> Tensor:
+def overlaps(found: Tensor, boxes: Tensor, crowd: Tensor) -> Tensor:
     """(P, D, G): IoU, and for a crowd the part of the detection that lies in it."""
     found, boxes = found[:, :, None], boxes[:, None]
     sides = torch.minimum(found[..., 2:], boxes[..., 2:]) - torch.maximum(found[..., :2], boxes[..., :2])

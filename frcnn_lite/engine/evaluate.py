@@ -17,14 +17,17 @@ def evaluate(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 
     In a process group every rank calls this, and every rank gets the result for all pictures, each counted once.
     Raises ValueError for a data set without pictures.
     """
-    if len(dataset) == 0:
-        raise ValueError("dataset must hold at least one picture, got none")
     return average_precision(judge(model, dataset, batch_size=batch_size), dataset.class_names)
 
 
 @torch.no_grad()
 def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8) -> list[Judged]:
-    """What `model` finds in each picture beside what is there, on the CPU; ranks share the pictures out."""
+    """What `model` finds in each picture beside what is there, on the CPU; ranks share the pictures out.
+
+    Raises ValueError for a data set without pictures.
+    """
+    if len(dataset) == 0:
+        raise ValueError("dataset must hold at least one picture, got none")
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()

@@ -50,9 +50,8 @@ def check_python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if low <= sys.version_info[:2] < high:
         return Finding("python", True, version)
-    return Finding(
-        "python", False, f"{version}; {dotted(PYTHON_RANGE)} is needed", f"install such a Python, {START_OVER}"
-    )
+    message = f"{version}; {dotted(PYTHON_RANGE)} is needed"
+    return Finding("python", False, message, f"install such a Python, {START_OVER}")
 
 
 @cache
@@ -109,9 +108,8 @@ def check_kernel() -> Finding:
     )
     found = probe("-c", code)
     if not found.ok:
-        return Finding(
-            "kernel", False, f"does not start: {found.complaint}", f"{sys.executable} -m pip install jupyterlab"
-        )
+        fix = f"{sys.executable} -m pip install jupyterlab"
+        return Finding("kernel", False, f"does not start: {found.complaint}", fix)
     if Path(found.printed).resolve() != Path(sys.prefix).resolve():
         fix = "`jupyter kernelspec remove python3`, which removes the one that comes first"
         return Finding("kernel", False, f"python3 starts another Python: {found.printed}", fix)
@@ -126,9 +124,8 @@ def check_writing() -> Finding:
             with tempfile.TemporaryFile(dir=place) as file:
                 file.write(b"x")
         except OSError as error:
-            return Finding(
-                "writing", False, f"{place}: {error.strerror}", "use a folder of your own, on a disk with room"
-            )
+            fix = "use a folder of your own, on a disk with room"
+            return Finding("writing", False, f"{place}: {error.strerror}", fix)
     return Finding("writing", True, "the project and the temporary folder can be written to")
 
 
@@ -152,9 +149,8 @@ def check_handshake() -> Finding:
         "only programs of several processes need it; name the loopback interface (export GLOO_SOCKET_IFNAME=lo, "
         "on macOS lo0), let Python through the firewall, and see that the host name resolves"
     )
-    return Finding(
-        "handshake", False, f"two processes over gloo: {found.complaint if not found.ok else found.printed}", fix
-    )
+    message = found.complaint if not found.ok else found.printed
+    return Finding("handshake", False, f"two processes over gloo: {message}", fix)
 
 
 def check_scatter() -> Finding:
@@ -203,11 +199,8 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     findings = list(examine_gpus()) if options.real else examine()
     ok = all(finding.ok for finding in findings)
-    print(
-        json.dumps({"ok": ok, "checks": [asdict(finding) for finding in findings]})
-        if options.json
-        else report(findings)
-    )
+    told = {"ok": ok, "checks": [asdict(finding) for finding in findings]}
+    print(json.dumps(told) if options.json else report(findings))
     return 0 if ok else 1
 
 

@@ -22,35 +22,24 @@ IN_THE_WAY = (
     "with iommu=pt; until then run with NCCL_P2P_DISABLE=1, which is slower"
 )
 
-DEVICES = """
-import json, torch
-names = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
-print(json.dumps(names))
-"""
-PEERS = """
-import json, torch
-every = range(torch.cuda.device_count())
-print(json.dumps([[i == j or torch.cuda.can_device_access_peer(i, j) for j in every] for i in every]))
-"""
+START = "import json, torch\nevery = range(torch.cuda.device_count())\n"
+DEVICES = START + "print(json.dumps([torch.cuda.get_device_name(k) for k in every]))"
+PEERS = START + "print(json.dumps([[i == j or torch.cuda.can_device_access_peer(i, j) for j in every] for i in every]))"
 # Copies are compared on the CPU: a wrong copy between GPUs raises nothing.
-COPIES = """
-import json, torch
-every = range(torch.cuda.device_count())
+COPIES = f"""{START}
 wrong = []
 for i in every:
     for j in every:
-        sent = torch.arange(1 << 20, device=f"cuda:{i}")
-        if i != j and not torch.equal(sent.to(f"cuda:{j}").cpu(), torch.arange(1 << 20)):
+        sent = torch.arange(1 << 20, device=f"cuda:{{i}}")
+        if i != j and not torch.equal(sent.to(f"cuda:{{j}}").cpu(), torch.arange(1 << 20)):
             wrong.append([i, j])
 print(json.dumps(wrong))
 """
-ALL_REDUCE = """
-import json, torch
+ALL_REDUCE = f"""{START}
 from torch.cuda import nccl
-count = torch.cuda.device_count()
-tensors = [torch.full((1 << 20,), float(k + 1), device=f"cuda:{k}") for k in range(count)]
+tensors = [torch.full((1 << 20,), float(k + 1), device=f"cuda:{{k}}") for k in every]
 nccl.all_reduce(tensors)
-right = all(bool((tensor == count * (count + 1) / 2).all()) for tensor in tensors)
+right = all(bool((tensor == sum(every) + len(every)).all()) for tensor in tensors)
 print(json.dumps([".".join(map(str, nccl.version())), right]))
 """
 

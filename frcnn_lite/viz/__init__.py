@@ -15,6 +15,7 @@ from frcnn_lite.viz.idle_heatmap import idle_heatmap
 from frcnn_lite.viz.memory_shares import memory_shares
 from frcnn_lite.viz.memory_timeline import megabytes, memory_timeline
 from frcnn_lite.viz.placement import Placement, placement
+from frcnn_lite.viz.precision_recall import precision_recall
 from frcnn_lite.viz.rank_samples import rank_samples
 from frcnn_lite.viz.roi_bins import roi_figure
 from frcnn_lite.viz.row_weights import row_weights
@@ -26,6 +27,7 @@ from frcnn_lite.viz.svg import Canvas, Figure
 from frcnn_lite.viz.table_windows import table_windows
 from frcnn_lite.viz.tensor_flow import tensor_flow
 from frcnn_lite.viz.widgets import sliders
+from frcnn_lite.viz.worst_errors import worst_errors
 
 __all__ = [
     "CallTrace",
@@ -51,6 +53,7 @@ __all__ = [
     "memory_shares",
     "memory_timeline",
     "placement",
+    "precision_recall",
     "rank_samples",
     "roi_figure",
     "row_weights",
@@ -62,4 +65,5 @@ __all__ = [
     "table_windows",
     "tensor_flow",
     "trace_calls",
+    "worst_errors",
 ]

@@ -29,8 +29,7 @@ def anchor_fit(boxes: ArrayLike, sizes: Sequence[float], ratios: Sequence[float]
         f"{len(shapes)} boxes by width and height, on logarithmic axes; anchors: {len(anchors)}; "
         f"{int(reached.sum())} boxes have one that overlaps them by half or more, {int((~reached).sum())} have none."
     )
-    canvas = Canvas(LEFT + SIDE + RIGHT, TOP + SIDE + FOOT, title, description)
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(LEFT + SIDE + RIGHT, TOP + SIDE + FOOT, title, description, at=(16, 28))
     low, high = _limits(np.concatenate([shapes, anchors]))
     _draw_axes(canvas, low, high)
     for (width, height), is_reached in zip(shapes, reached, strict=True):

@@ -6,16 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from frcnn_lite.viz.palette import BLACK, BLUE, ORANGE, VERMILLION
-from frcnn_lite.viz.pictures import draw_box, draw_picture
+from frcnn_lite.viz.pictures import draw_box, draw_legend, draw_picture, placed
 from frcnn_lite.viz.svg import FAINT, PAPER, Canvas, Figure
 
 GAP, TOP, FOOT = 14, 84, 14
 POSITIVE, BACKGROUND, LEFT_OUT = 1, 0, -1
-LEGEND = (
-    ("positive anchor", BLUE, None),
-    ("left out", ORANGE, "3 3"),
-    ("true box", BLACK, "6 3"),
-)
+LEGEND = (("positive anchor", BLUE, None), ("left out", ORANGE, "3 3"), ("true box", BLACK, "6 3"))
 
 
 def anchor_picture(
@@ -36,19 +32,17 @@ def anchor_picture(
     if states.shape != where.shape[:1]:
         raise ValueError(f"labels must have one entry for each of {len(where)} anchors, got shape {states.shape}")
     truth, areas = np.asarray(boxes, dtype=float), np.asarray(dontcare, dtype=float).reshape(-1, 4)
-    canvas = Canvas(side + 2 * GAP, TOP + side + FOOT, title, _describe(states, len(truth), len(areas)))
-    canvas.text(GAP, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(side + 2 * GAP, TOP + side + FOOT, title, _describe(states, len(truth), len(areas)), at=(GAP, 26))
     _draw_legend(canvas, states, len(areas))
     origin = (GAP, TOP)
     scale = draw_picture(canvas, image, *origin, side)
-    for x1, y1, x2, y2 in areas:
-        place = (origin[0] + x1 * scale, origin[1] + y1 * scale, (x2 - x1) * scale, (y2 - y1) * scale)
+    for area in areas:
+        place = placed(area, origin, scale)
         canvas.rect(*place, fill=PAPER, fill_opacity=0.45, stroke=BLACK)
         canvas.hatch(*place, step=10)
     _draw_middles(canvas, where[states == BACKGROUND], origin, scale, side)
-    for x1, y1, x2, y2 in where[states == LEFT_OUT]:  # thin: they are many
-        place = (origin[0] + x1 * scale, origin[1] + y1 * scale, (x2 - x1) * scale, (y2 - y1) * scale)
-        canvas.rect(*place, fill="none", stroke=ORANGE, stroke_width=1.2, stroke_dasharray="3 3")
+    for box in where[states == LEFT_OUT]:  # thin: they are many
+        canvas.rect(*placed(box, origin, scale), fill="none", stroke=ORANGE, stroke_width=1.2, stroke_dasharray="3 3")
     for box in where[states == POSITIVE]:
         draw_box(canvas, box, origin, scale, BLUE)
     for box in truth:
@@ -64,11 +58,7 @@ def _draw_middles(canvas: Canvas, boxes: NDArray, origin: tuple[float, float], s
 
 
 def _draw_legend(canvas: Canvas, states: NDArray, areas: int) -> None:
-    x: float = GAP
-    for words, colour, dashes in LEGEND:
-        canvas.rect(x, 40, 18, 14, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
-        canvas.text(x + 26, 52, words, size=12)
-        x += 150 if words == "positive anchor" else 105
+    x = draw_legend(canvas, draw_legend(canvas, GAP, LEGEND[:1], step=150), LEGEND[1:], step=105)
     canvas.circle(x + 8, 47, 3, fill=VERMILLION)
     canvas.text(x + 20, 52, "background", size=12)
     canvas.text(GAP, 73, _counts(states) + (", don't-care areas hatched" if areas else ""), size=12, fill=FAINT)

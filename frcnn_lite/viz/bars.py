@@ -17,8 +17,7 @@ def bars(values: Mapping[str, float], title: str, unit: str = "", marked: str | 
     most = max(values.values()) or 1
     left = 24 + 7.4 * max(map(len, values))
     height = TOP + len(values) * (BAR + GAP) + 8
-    canvas = Canvas(left + LENGTH + RIGHT, height, title, _describe(values, unit))
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(left + LENGTH + RIGHT, height, title, _describe(values, unit), at=(16, 28))
     canvas.line(left, TOP - 4, left, height - 10, stroke=RULE)
     for k, (name, value) in enumerate(values.items()):
         y = TOP + k * (BAR + GAP)

@@ -52,8 +52,7 @@ def case_board(cases: Sequence[str], trials: Mapping[str, Sequence[str]], cells:
     width = max(MIN_COLUMN, PAD + LETTER * max(map(len, [*words, *(trial for _, trial in columns)])))
     height = TOP + HEADER + ROW * len(cases) + 12
     size = (max(left + width * len(columns) + 14, 40 + 8.6 * len(title)), height)
-    canvas = Canvas(*size, title, _describe(cases, columns, cells))
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(*size, title, _describe(cases, columns, cells), at=(16, 26))
     _draw_heads(canvas, trials, left, width)
     for row, case in enumerate(cases):
         top = TOP + HEADER + row * ROW

@@ -13,8 +13,7 @@ def cast_sheet() -> Figure:
         "Ten handwritten digits, 0 to 9, stand for rows 0 to 9 of a batch. GPU 0 is blue, 1 orange, 2 green, 3 pink, "
         "4 light blue, 5 red, 6 yellow, 7 black; the CPU is grey, and what no replica receives is hatched."
     )
-    canvas = Canvas(LEFT + 10 * STEP + 16, 190, "The cast", words)
-    canvas.text(16, 26, "The cast", size=16, font_weight="bold")
+    canvas = Canvas(LEFT + 10 * STEP + 16, 190, "The cast", words, at=(16, 26))
     canvas.text(16, 76, "rows", font_weight="bold")
     for row, face in enumerate(cast()):
         draw_digit(canvas, face, LEFT + row * STEP, 44, TILE)

@@ -30,8 +30,7 @@ def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
     right = LEFT + column * len(numbers) + 14
     width = right + LETTER * max(map(len, ends.values())) + 16
     width = max(width, 40 + 8.4 * len(title), 40 + LETTER * len(CAPTION))
-    canvas = Canvas(width, TOP + LANE * len(positions) + 34, title, _describe(came, positions))
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(width, TOP + LANE * len(positions) + 34, title, _describe(came, positions), at=(16, 28))
     for k, number in enumerate(numbers):
         step = next((e[number].step for e in came.values() if number in e), None)
         words_above = f"#{number}" + ("" if step is None else f", step {step}")

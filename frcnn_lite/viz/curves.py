@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from frcnn_lite.viz.palette import GPU_COLOURS
 from frcnn_lite.viz.svg import FAINT, INK, RULE, Canvas, Figure, number
@@ -20,28 +21,25 @@ def curves(
     series: name -> finite values; `every` is the distance of two values on the x axis.
     Raises ValueError for no series, an empty one, or a value that is not finite.
     """
-    if not series or not all(len(values) for values in series.values()):
-        raise ValueError(
-            f"series needs at least one line with values, got lengths { {k: len(v) for k, v in series.items()} }"
-        )
+    lengths = {name: len(values) for name, values in series.items()}
+    if not lengths or not all(lengths.values()):
+        raise ValueError(f"series needs at least one line with values, got lengths {lengths}")
     if len(series) > len(GPU_COLOURS):
         raise ValueError(f"series has {len(series)} lines; {len(GPU_COLOURS)} is what can be told apart")
     for name, values in series.items():
         if not all(map(math.isfinite, values)):
             raise ValueError(f"series {name!r} holds a value that is not finite")
     axes = _Axes(series, every)
-    canvas = Canvas(WIDTH, HEIGHT, title, _describe(series, x_label, y_label, every))
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(WIDTH, HEIGHT, title, _describe(series, x_label, y_label, every), at=(16, 26))
     axes.draw(canvas, x_label, y_label)
     labels = _spread([axes.y(values[-1]) for values in series.values()])
     for k, (name, values) in enumerate(series.items()):
         points = [(axes.x(i), axes.y(value)) for i, value in enumerate(values)]
-        style = {"stroke": GPU_COLOURS[k], "stroke_width": 2, "stroke_linejoin": "round"}
-        canvas.polyline(points, stroke_dasharray=DASHES[k % len(DASHES)], **style)
-        canvas.line(
-            WIDTH - RIGHT + 6, labels[k], WIDTH - RIGHT + 26, labels[k], stroke_dasharray=DASHES[k % 4], **style
-        )
-        canvas.text(WIDTH - RIGHT + 32, labels[k] + 4.5, name, size=12)
+        dashes, x = DASHES[k % len(DASHES)], WIDTH - RIGHT
+        style = {"stroke": GPU_COLOURS[k], "stroke_dasharray": dashes, "stroke_width": 2, "stroke_linejoin": "round"}
+        canvas.polyline(points, **style)
+        canvas.line(x + 6, labels[k], x + 26, labels[k], **style)
+        canvas.text(x + 32, labels[k] + 4.5, name, size=12)
     return canvas.figure()
 
 
@@ -62,25 +60,18 @@ class _Axes:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - self.low) / (self.high - self.low)
 
     def draw(self, canvas: Canvas, x_label: str, y_label: str) -> None:
+        right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
+        caption: dict[str, Any] = {"size": 12, "anchor": "middle", "fill": FAINT}
         for value in self.y_ticks:
-            canvas.line(LEFT, self.y(value), WIDTH - RIGHT, self.y(value), stroke=RULE)
+            canvas.line(LEFT, self.y(value), right, self.y(value), stroke=RULE)
             canvas.text(LEFT - 8, self.y(value) + 4, number(value), size=12, anchor="end", fill=FAINT)
         for value in _ticks(0, max(self.last * self.every, 1), 5):
             if value <= self.last * self.every:
-                canvas.text(
-                    self.x(value / self.every),
-                    HEIGHT - BOTTOM + 18,
-                    number(value),
-                    size=12,
-                    anchor="middle",
-                    fill=FAINT,
-                )
-        canvas.line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, stroke=INK)
-        canvas.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x_label, size=12, anchor="middle", fill=FAINT)
-        middle = number((TOP + HEIGHT - BOTTOM) / 2)
-        canvas.text(
-            16, float(middle), y_label, size=12, anchor="middle", fill=FAINT, transform=f"rotate(-90 16 {middle})"
-        )
+                canvas.text(self.x(value / self.every), floor + 18, number(value), **caption)
+        canvas.line(LEFT, floor, right, floor, stroke=INK)
+        canvas.text((LEFT + right) / 2, HEIGHT - 8, x_label, **caption)
+        middle = (TOP + floor) / 2
+        canvas.text(16, middle, y_label, transform=f"rotate(-90 16 {number(middle)})", **caption)
 
 
 def _ticks(low: float, high: float, wanted: int) -> list[float]:

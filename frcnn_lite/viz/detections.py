@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from frcnn_lite.viz.palette import BLACK, BLUE, VERMILLION
-from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag, tag_corner
+from frcnn_lite.viz.pictures import draw_box, draw_legend, draw_picture, draw_tag, iou, tag_corner
 from frcnn_lite.viz.svg import FAINT, Canvas, Figure
 
 GAP, TOP, CAPTION = 12, 68, 24
+LEGEND = (("right", BLUE, None), ("wrong", VERMILLION, None), ("true box", BLACK, "4 3"))
 
 
 def detections(
@@ -36,7 +37,7 @@ def detections(
     size = (max(GAP + columns * (side + GAP), 440), TOP + lines * (side + CAPTION + GAP))
     canvas = Canvas(*size, f"Detections in {len(images)} pictures", _describe(judged))
     canvas.text(16, 26, "Found and true boxes", size=16, font_weight="bold")
-    _draw_legend(canvas)
+    draw_legend(canvas, 16, LEGEND, step=90)
     for i, (image, picture) in enumerate(zip(images, judged, strict=True)):
         origin = (GAP + i % columns * (side + GAP), TOP + i // columns * (side + CAPTION + GAP))
         scale = draw_picture(canvas, image, *origin, side)
@@ -73,30 +74,13 @@ def _judge(
     free = np.ones(len(true_boxes), dtype=bool)
     right = []
     for box, label in zip(boxes, labels, strict=True):
-        overlap = np.where(free & (true_labels == label), _iou(box, true_boxes), 0.0)
+        overlap = np.where(free & (true_labels == label), iou(box, true_boxes), 0.0)
         best = int(overlap.argmax()) if len(overlap) else -1
         hit = best >= 0 and bool(overlap[best] >= iou_threshold)
         if hit:
             free[best] = False
         right.append(hit)
     return _Judged(boxes, labels, right, true_boxes)
-
-
-def _iou(box: NDArray, others: NDArray) -> NDArray:
-    """Intersection over union of one box with (m, 4) others, written here so that a figure needs NumPy only."""
-    corner = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
-    shared = np.clip(corner, 0, None).prod(axis=1)
-    area = (box[2] - box[0]) * (box[3] - box[1])
-    areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
-    return shared / np.maximum(area + areas - shared, 1e-9)
-
-
-def _draw_legend(canvas: Canvas) -> None:
-    x = 16
-    for words, colour, dashes in (("right", BLUE, None), ("wrong", VERMILLION, None), ("true box", BLACK, "4 3")):
-        canvas.rect(x, 40, 18, 14, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
-        canvas.text(x + 26, 52, words, size=12)
-        x += 90
 
 
 def _describe(judged: Sequence[_Judged]) -> str:

@@ -71,18 +71,15 @@ def device_lanes(lanes: Sequence[Lane], events: Sequence[str], title: str) -> Fi
     column = max(MIN_COLUMN, LETTER * _longest(events) + PAD)
     away = any(_is_away(lane, device) for lane in lanes for device in lane.current.values())
     height = TOP + HEADER + len(lanes) * LANE_HEIGHT + (26 if away else 10)
-    canvas = Canvas(
-        max(left + len(events) * column + 10, 60 + len(title) * 8.4), height, title, _describe(lanes, events)
-    )
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    width = max(left + len(events) * column + 10, 60 + len(title) * 8.4)
+    canvas = Canvas(width, height, title, _describe(lanes, events), at=(16, 26))
     for k, event in enumerate(events):
         canvas.text(left + (k + 0.5) * column, TOP + 14, event, size=12, anchor="middle", fill=FAINT)
     for row, lane in enumerate(lanes):
         _draw_lane(canvas, lane, events, left, column, TOP + HEADER + row * LANE_HEIGHT)
     if away:
-        canvas.text(
-            left + CELL_GAP, height - 14, "hatched: current, but not where the weights are", size=12, fill=FAINT
-        )
+        words = "hatched: current, but not where the weights are"
+        canvas.text(left + CELL_GAP, height - 14, words, size=12, fill=FAINT)
     return canvas.figure()
 
 

@@ -25,8 +25,7 @@ def group_wiring(in_channels: int, out_channels: int, groups: int) -> Figure:
         f"{out_channels * fan_in} of {out_channels * in_channels} weights a tap are there. "
         f"Every group makes {_count(fan_out, 'output channel')}."
     )
-    canvas = Canvas(max(matrix_x + in_channels * CELL + 40, 470), height, title, words)
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(max(matrix_x + in_channels * CELL + 40, 470), height, title, words, at=(16, 26))
     canvas.text(LEFT - 12, 56, "in", font_weight="bold")
     canvas.text(LEFT + SPAN - 12, 56, "out", font_weight="bold")
     canvas.text(matrix_x, 56, "weights a tap, out x in", font_weight="bold")
@@ -54,8 +53,7 @@ def class_wiring(nclasses_per_group: Sequence[int]) -> Figure:
     title = f"{_count(classes, 'class', 'classes')} of {_count(groups, 'group')}"
     words = f"Class by class, the group that is read: {', '.join(map(str, index))}."
     most = max(groups, classes)
-    canvas = Canvas(470, TOP + most * STEP + 20, title, words)
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(470, TOP + most * STEP + 20, title, words, at=(16, 26))
     canvas.text(LEFT - 12, 56, "groups", font_weight="bold")
     canvas.text(LEFT + SPAN - 12, 56, "classes", font_weight="bold")
     canvas.text(LEFT + SPAN + 90, 56, "index", font_weight="bold")

@@ -21,8 +21,7 @@ def memory_shares(plans: Mapping[str, Mapping[str, float]], title: str) -> Figur
         raise ValueError("plans has a negative size")
     left = 32 + 7.4 * max(map(len, plans))
     most = max(sum(plan.values()) for plan in plans.values()) or 1.0
-    canvas = Canvas(left + LENGTH + 96, TOP + ROW * len(plans) + 8, title, _describe(plans))
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(left + LENGTH + 96, TOP + ROW * len(plans) + 8, title, _describe(plans), at=(16, 28))
     x = left
     for part, colour in zip(parts, GPU_COLOURS, strict=False):
         canvas.rect(x, 46, 12, 12, fill=colour, rx=2)

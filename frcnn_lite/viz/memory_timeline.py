@@ -23,8 +23,7 @@ def memory_timeline(trace: MemoryTrace, title: str, limit: int | None = None) ->
         raise ValueError("trace has no samples: take a step inside `with trace_memory(...)`, or call its mark()")
     most = max(*trace.peaks, limit or 0, 1)
     width, height = LEFT + len(stages) * COLUMN + RIGHT, HEAD + len(trace.devices) * LANE + FOOT
-    canvas = Canvas(max(width, 60 + len(title) * 8.4), height, title, _describe(trace, limit))
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(max(width, 60 + len(title) * 8.4), height, title, _describe(trace, limit), at=(16, 28))
     for k, stage in enumerate(stages):
         for line, word in enumerate(stage.split(" ", 1)):
             x = LEFT + k * COLUMN + COLUMN / 2

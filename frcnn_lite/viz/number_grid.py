@@ -15,8 +15,7 @@ def number_grid(values: Sequence[Sequence[int]], title: str, description: str) -
         raise ValueError(f"values must be rows of one length, got lengths {sorted(lengths)}")
     greatest = max(max(row) for row in values) or 1
     width = max(2 * LEFT + lengths.pop() * CELL, 9 * len(title) + 2 * LEFT)
-    canvas = Canvas(width, TOP + len(values) * CELL + 16, title, description)
-    canvas.text(LEFT, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(width, TOP + len(values) * CELL + 16, title, description, at=(LEFT, 26))
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             colour = blend(BLUE, 0.85 * value / greatest)

@@ -7,10 +7,10 @@ leave no choice.
 import base64
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from frcnn_lite.viz.svg import INK, PAPER, Canvas
 
@@ -47,15 +47,40 @@ def draw_box(
     dashes: str | None = None,
 ) -> None:
     """A box xyxy in pixels of the picture, with a white rim so that it shows on any ground."""
-    x1, y1, x2, y2 = (float(value) for value in box)
-    place = {
-        "x": origin[0] + x1 * scale,
-        "y": origin[1] + y1 * scale,
-        "width": (x2 - x1) * scale,
-        "height": (y2 - y1) * scale,
-    }
-    canvas.rect(**place, fill="none", stroke=PAPER, stroke_width=4, stroke_opacity=0.8)
-    canvas.rect(**place, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
+    place = placed(box, origin, scale)
+    canvas.rect(*place, fill="none", stroke=PAPER, stroke_width=4, stroke_opacity=0.8)
+    canvas.rect(*place, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
+
+
+def placed(box: ArrayLike, origin: tuple[float, float], scale: float) -> tuple[float, float, float, float]:
+    """Left, top, width and height on the canvas of a box xyxy in pixels of the picture."""
+    x1, y1, x2, y2 = np.asarray(box, dtype=float).tolist()
+    return origin[0] + x1 * scale, origin[1] + y1 * scale, (x2 - x1) * scale, (y2 - y1) * scale
+
+
+def draw_legend(canvas: Canvas, x: float, entries: Iterable[tuple[str, str, str | None]], step: float) -> float:
+    """Boxes of (words, colour, dashes), `step` apart, below the title; returns where the next one would stand."""
+    for words, colour, dashes in entries:
+        canvas.rect(x, 40, 18, 14, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
+        canvas.text(x + 26, 52, words, size=12)
+        x += step
+    return x
+
+
+def iou(box: NDArray, others: NDArray) -> NDArray:
+    """Intersection over union (m,) of one box with others (m, 4), so that a figure needs NumPy only."""
+    shared = np.clip(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0, None).prod(axis=1)
+    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
+    return shared / np.maximum((box[2:] - box[:2]).prod() + areas - shared, 1e-9)
+
+
+def around(image: ArrayLike, boxes: NDArray, margin: float) -> tuple[NDArray, NDArray]:
+    """The part of a picture (3, H, W) that holds all boxes and a margin, square inside it; its upper left (x, y)."""
+    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
+    middle, half = (low + high) / 2, (high - low).max() / 2 + margin
+    corner = np.clip(np.floor(middle - half), 0, None).astype(int)
+    (left, top), (right, bottom) = corner, np.ceil(middle + half).astype(int)
+    return np.asarray(image)[:, top:bottom, left:right], corner
 
 
 def draw_tag(canvas: Canvas, words: str, x: float, y: float, colour: str = INK) -> None:

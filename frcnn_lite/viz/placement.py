@@ -65,8 +65,7 @@ class Placement:
 def placement(step: Placement) -> Figure:
     """Draw the step from top to bottom: what cuda:0 starts with, what each replica works with, where results meet."""
     layout = _Layout(step)
-    canvas = Canvas(layout.width, layout.height, _title(step), _describe(step))
-    canvas.text(16, 26, _title(step), size=16, font_weight="bold")
+    canvas = Canvas(layout.width, layout.height, _title(step), _describe(step), at=(16, 26))
     _draw_threads(canvas, layout)
     _draw_start(canvas, layout)
     for gpu in range(len(step.rows)):

@@ -22,8 +22,7 @@ def rank_samples(epochs: Sequence[Epoch], names: Sequence[str], title: str) -> F
     longest = max(len(lane) for epoch in epochs for lane in epoch)
     block = longest * (TILE + GAP) + BETWEEN
     height = TOP + len(epochs[0]) * LANE + 30
-    canvas = Canvas(max(LEFT + len(epochs) * block, 440), height, title, _describe(epochs, names))
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(max(LEFT + len(epochs) * block, 440), height, title, _describe(epochs, names), at=(16, 28))
     for rank in range(len(epochs[0])):
         canvas.text(16, TOP + rank * LANE + 22, f"rank {rank}", fill=gpu_colour(rank), font_weight="bold")
     for e, (epoch, name) in enumerate(zip(epochs, names, strict=True)):

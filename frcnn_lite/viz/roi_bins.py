@@ -21,9 +21,8 @@ def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale
     """
     height, width = plane.shape
     if not (1 <= height <= 12 and 1 <= width <= 12 and 1 <= bins <= 4 and len(box) == 4):
-        raise ValueError(
-            f"want at most 12 x 12 cells, 1 to 4 bins, a box of 4; got {tuple(plane.shape)}, {bins}, {box}"
-        )
+        got = f"{tuple(plane.shape)}, {bins}, {box}"
+        raise ValueError(f"want at most 12 x 12 cells, 1 to 4 bins, a box of 4; got {got}")
     rois = torch.tensor([[0.0, *box]])
     _, rows, columns = roi_bins(rois, (height, width), bins, bins, spatial_scale)
     pooled, argmax = roi_pool_with_argmax(plane.float()[None, None], rois, bins, spatial_scale)
@@ -34,8 +33,7 @@ def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale
     rounded = _rounding(exact)
     words = _describe(box, rows[0], columns[0], pooled[0, 0], aligned) + f" {rounded}"
     foot = TOP + max(height * CELL, 2 * bins * CELL + FOOT) + 46
-    canvas = Canvas(max(across + bins * CELL + 30, 640), foot + 36, title, words)
-    canvas.text(LEFT - 22, 30, title, size=16, font_weight="bold")
+    canvas = Canvas(max(across + bins * CELL + 30, 640), foot + 36, title, words, at=(LEFT - 22, 30))
     _draw_map(canvas, plane)
     _draw_bins(canvas, rows[0], columns[0])
     _draw_box(canvas, exact.tolist())

@@ -21,8 +21,7 @@ def row_weights(weights: Sequence[float], gpus: Sequence[int], title: str) -> Fi
     rows, fair = len(weights), 1 / len(weights)
     most = max(*weights, fair)
     floor = TOP + TALLEST
-    canvas = Canvas(LEFT * 2 + rows * COLUMN + 84, floor + TILE + 40, title, _describe(weights, gpus))
-    canvas.text(16, 28, title, size=16, font_weight="bold")
+    canvas = Canvas(LEFT * 2 + rows * COLUMN + 84, floor + TILE + 40, title, _describe(weights, gpus), at=(16, 28))
     y, right = floor - TALLEST * fair / most, LEFT + rows * COLUMN
     canvas.line(16, y, right, y, stroke=FAINT, stroke_width=1.5, stroke_dasharray="6 4")
     canvas.text(right + 4, y + 4.5, f"1/{rows}: fair", size=12, fill=FAINT)

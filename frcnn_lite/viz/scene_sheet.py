@@ -32,8 +32,7 @@ def scene_sheet(
     columns = min(columns, max(len(images), 1))
     lines = -(-len(images) // columns)
     size = (GAP + columns * (side + GAP), TOP + lines * (side + GAP))
-    canvas = Canvas(*size, title, _describe(labels, boxes_are))
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(*size, title, _describe(labels, boxes_are), at=(16, 26))
     for i, (image, scene_boxes, scene_labels) in enumerate(zip(images, boxes, labels, strict=True)):
         origin = (GAP + i % columns * (side + GAP), TOP + i // columns * (side + GAP))
         scale = draw_picture(canvas, image, *origin, side)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from frcnn_lite.viz.palette import BLACK, BLUE, SKY, VERMILLION
-from frcnn_lite.viz.pictures import draw_box, draw_picture, draw_tag, tag_corner
+from frcnn_lite.viz.pictures import around, draw_box, draw_legend, draw_picture, draw_tag, iou, tag_corner
 from frcnn_lite.viz.svg import FAINT, RULE, Canvas, Figure
 
 GAP, TOP, LIST, ROW, MARGIN = 14, 84, 250, 20, 6
@@ -28,11 +28,11 @@ def suppression_step(image: ArrayLike, boxes: ArrayLike, scores: ArrayLike, thre
     corners, values = corners[order], values[order]
     states, removed_by, done = _walk(corners, threshold, step)
     title = f"Suppression after {done} kept boxes, threshold {threshold:.2f}"
-    canvas = Canvas(LIST + 340 + 3 * GAP, max(TOP + 340, TOP + ROW * len(values)) + GAP, title, _describe(states, done))
-    canvas.text(GAP, 26, title, size=16, font_weight="bold")
-    _draw_legend(canvas)
+    size = LIST + 340 + 3 * GAP, TOP + max(340, ROW * len(values)) + GAP
+    canvas = Canvas(*size, title, _describe(states, done), at=(GAP, 26))
+    draw_legend(canvas, GAP, ((words, *style) for words, style in STYLE.items()), step=104)
     origin = (GAP, TOP)
-    part, corner = _around(np.asarray(image), corners)
+    part, corner = around(image, corners, MARGIN)
     scale, corners = draw_picture(canvas, part, *origin, 340), corners - np.tile(corner, 2)
     for state in (WAITING, REMOVED, KEPT, NOW):
         for index in np.flatnonzero(states == state):
@@ -44,15 +44,6 @@ def suppression_step(image: ArrayLike, boxes: ArrayLike, scores: ArrayLike, thre
     return canvas.figure()
 
 
-def _around(image: NDArray, boxes: NDArray) -> tuple[NDArray, NDArray]:
-    """The square part of a picture that holds all boxes and a margin, and its upper left corner (x, y)."""
-    height, width = image.shape[1:]
-    low, high = boxes[:, :2].min(axis=0) - MARGIN, boxes[:, 2:].max(axis=0) + MARGIN
-    side = int(min(np.ceil((high - low).max()), height, width))
-    corner = np.clip(np.floor((low + high - side) / 2), 0, (width - side, height - side)).astype(int)
-    return image[:, corner[1] : corner[1] + side, corner[0] : corner[0] + side], corner
-
-
 def _walk(boxes: NDArray, threshold: float, steps: int) -> tuple[NDArray, NDArray, int]:
     """What each box (best first) is after some steps, which box removed it, and how many steps there were."""
     states, removed_by, done = np.full(len(boxes), WAITING, dtype=object), np.full(len(boxes), -1), 0
@@ -60,24 +51,10 @@ def _walk(boxes: NDArray, threshold: float, steps: int) -> tuple[NDArray, NDArra
         states[states == NOW] = KEPT
         best = int(np.flatnonzero(states == WAITING)[0])
         states[best] = NOW
-        gone = (states == WAITING) & (_iou(boxes[best], boxes) > threshold)
+        gone = (states == WAITING) & (iou(boxes[best], boxes) > threshold)
         states[gone], removed_by[gone] = REMOVED, best
         done += 1
     return states, removed_by, done
-
-
-def _iou(box: NDArray, others: NDArray) -> NDArray:
-    shared = np.clip(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0, None).prod(axis=1)
-    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
-    return shared / np.maximum((box[2:] - box[:2]).prod() + areas - shared, 1e-9)
-
-
-def _draw_legend(canvas: Canvas) -> None:
-    x = GAP
-    for words, (colour, dashes) in STYLE.items():
-        canvas.rect(x, 40, 18, 14, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
-        canvas.text(x + 26, 52, words, size=12)
-        x += 104
 
 
 def _draw_list(canvas: Canvas, scores: NDArray, states: NDArray, removed_by: NDArray) -> None:

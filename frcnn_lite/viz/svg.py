@@ -39,15 +39,22 @@ class Figure:
 
 
 class Canvas:
-    """Collects shapes; `figure()` closes it. Coordinates are pixels from the top left corner."""
+    """Collects shapes; `figure()` closes it. Coordinates are pixels from the top left corner.
 
-    def __init__(self, width: float, height: float, title: str, description: str) -> None:
+    `at`: where the title is written; None leaves it to the words for those who cannot see the figure.
+    """
+
+    def __init__(
+        self, width: float, height: float, title: str, description: str, at: tuple[float, float] | None = None
+    ) -> None:
         for name, words in (("title", title), ("description", description)):
             if not words.strip():
                 raise ValueError(f"{name} is empty: a figure needs words for readers who cannot see it")
         self.width, self.height, self.title, self.description = width, height, title, description
         self._elements: list[str] = []
         self.rect(0, 0, width, height, fill=PAPER, rx=8)
+        if at:
+            self.text(*at, title, size=16, font_weight="bold")
 
     def rect(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
         """A rectangle; `rx` rounds its corners."""

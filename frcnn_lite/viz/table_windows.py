@@ -26,8 +26,8 @@ def table_windows(height: int, width: int) -> Figure:
         f"cell lies in at least one of them, and in {most} at most. Four numbers are read instead of {height * width}."
     )
     size = (width + 2 * MARGIN) * CELL, (height + 2 * MARGIN) * CELL
-    canvas = Canvas(max(2 * LEFT + size[0], 9 * len(title) + 2 * LEFT), TOP + size[1] + 40, title, words)
-    canvas.text(LEFT - 4, 30, title, size=16, font_weight="bold")
+    across = max(2 * LEFT + size[0], 9 * len(title) + 2 * LEFT)
+    canvas = Canvas(across, TOP + size[1] + 40, title, words, at=(LEFT - 4, 30))
     for y, x in product(range(height + 2 * MARGIN), range(width + 2 * MARGIN)):
         canvas.rect(LEFT + x * CELL, TOP + y * CELL, CELL, CELL, fill="none", stroke=RULE, stroke_width=0.5)
     left, top = LEFT + MARGIN * CELL, TOP + MARGIN * CELL

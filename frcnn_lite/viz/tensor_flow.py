@@ -24,8 +24,7 @@ def tensor_flow(stages: Sequence[Stage], title: str) -> Figure:
     heights = [HEAD + LINE * -(-len(stage.gives) // COLUMNS) + PAD / 2 for stage in stages]
     tops = [48 + sum(heights[:k]) + GAP * k for k in range(len(stages))]
     width, height = LEFT + CARD + 16, tops[-1] + heights[-1] + 44
-    canvas = Canvas(width, height, title, _describe(stages))
-    canvas.text(16, 26, title, size=16, font_weight="bold")
+    canvas = Canvas(width, height, title, _describe(stages), at=(16, 26))
     seen = {tensor.number: tensor for stage in stages for tensor in stage.gives}
     maker = {tensor.number: k for k, stage in enumerate(stages) for tensor in stage.gives}
     for k, stage in enumerate(stages):

@@ -22,10 +22,8 @@ def version_timeline(events: Sequence[VersionEvent], title: str) -> Figure:
     if not events:
         raise ValueError("events is empty: there is no version to draw")
     last = max(event.version for event in events)
-    canvas = Canvas(
-        LEFT + CODE + (last + 1) * STEP + 210, TOP + len(events) * ROW + FOOT, title, _in_words(events, last)
-    )
-    canvas.text(LEFT, 28, title, size=16, font_weight="bold")
+    size = LEFT + CODE + (last + 1) * STEP + 210, TOP + len(events) * ROW + FOOT
+    canvas = Canvas(*size, title, _in_words(events, last), at=(LEFT, 28))
     for version in range(last + 1):
         x = LEFT + CODE + (version + 0.5) * STEP
         canvas.text(x, TOP - 16, f"v{version}", anchor="middle", fill=FAINT)

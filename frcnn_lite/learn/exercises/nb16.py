@@ -1,8 +1,9 @@
-"""Exercises of notebook 16: reduce a loss, pad the ground truth, and judge what a detector found."""
+"""Exercises of notebook 16: reduce a loss, pad the ground truth, judge what a detector found, and how well in all."""
 
 from collections.abc import Sequence
 from random import Random
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -32,6 +33,15 @@ def true_positives(boxes: Tensor, truth: Tensor) -> list[bool]:
         if right[-1]:
             iou[:, best] = -1  # this true box is found; nobody else finds it again
     return right
+
+
+def average_precision(right: Sequence[bool], objects: int) -> float:
+    """COCO's AP of one class: `right` for each box, best score first over all pictures, of `objects` to find."""
+    hits = np.cumsum(right)
+    recall, precision = hits / objects, hits / np.arange(1, len(right) + 1)
+    best = np.maximum.accumulate(precision[::-1])[::-1]  # at this recall or a larger one
+    reached = np.searchsorted(recall, np.linspace(0, 1, 101))
+    return float(np.append(best, 0.0)[reached].mean())
 
 
 def _mean_of_means(sums: Tensor, counts: Tensor) -> Tensor:
@@ -78,6 +88,41 @@ def _box_cases(random: Random) -> Sequence[Case]:
 
 def _counts_duplicates(boxes: Tensor, truth: Tensor) -> list[bool]:
     return (box_iou(boxes, truth).amax(dim=1) >= 0.5).tolist()
+
+
+def _ranked_cases(random: Random) -> Sequence[Case]:
+    # Of 7, 9, 11 or 13 objects no part is a whole hundredth, so that rounding decides nothing.
+    cases = [Case(([True, True, False, True], 7)), Case(([False, True, False, True, True, False], 9)), Case(([], 7))]
+    for _ in range(20):
+        objects, found = random.choice([7, 9, 11, 13]), random.randint(0, 30)
+        ranked = [random.random() < 0.5 for _ in range(found)]
+        right = [hit and sum(ranked[: k + 1]) <= objects for k, hit in enumerate(ranked)]
+        cases.append(Case((right, objects)))
+    return cases
+
+
+def _at_recalls(right: Sequence[bool], objects: int) -> float:
+    hits = np.cumsum(right)
+    recall, precision = hits / objects, hits / np.arange(1, len(right) + 1)
+    return float(np.append(precision, 0.0)[np.searchsorted(recall, np.linspace(0, 1, 101))].mean())
+
+
+def _at_hits(right: Sequence[bool], objects: int) -> float:
+    precision = np.cumsum(right) / np.arange(1, len(right) + 1)
+    return float(precision[np.array(right, dtype=bool)].sum() / objects)
+
+
+def _sloping(right: Sequence[bool], objects: int, trapezoid: bool = False) -> float:
+    hits = np.cumsum(right)
+    recall = np.concatenate([[0.0], hits / objects, [1.0]])
+    precision = np.concatenate([[1.0], hits / np.arange(1, len(right) + 1), [0.0]])
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    heights = np.interp(np.linspace(0, 1, 101), recall, best)
+    return float((heights[1:] + heights[:-1]).sum() / 200 if trapezoid else heights.mean())
+
+
+def _near(given: object, expected: float) -> bool:
+    return isinstance(given, float | int | np.floating | Tensor) and abs(float(given) - expected) < 1e-6
 
 
 def _close(given: object, expected: Tensor) -> bool:
@@ -154,6 +199,34 @@ EXERCISES = (
                 "PASCAL VOC count the second as wrong.",
                 "M. Everingham et al., The PASCAL VOC Challenge, 2010, section 4.2",
                 answers=(_counts_duplicates,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="16.average_precision",
+        task="COCO's AP of one class from its ranked boxes, right or wrong, and the number of objects.",
+        reference=average_precision,
+        cases=_ranked_cases,
+        agree=_near,
+        hints=(
+            "After each box: how many are right so far, of all boxes so far, and of all objects?",
+            "`np.maximum.accumulate` runs from the left; the best at a recall *or a larger one* runs from the right.",
+            "`np.searchsorted(recall, np.linspace(0, 1, 101))` is the first box at each recall, or `len(recall)`.",
+        ),
+        mistakes=(
+            Mistake(
+                "no running maximum",
+                "you took the precision as it is ranked. COCO takes the best at this recall or a larger one, from the "
+                "right end of the list; else a wrong box in the middle costs at recalls where nobody would stop.",
+                "scikit-learn issue 30147, 2024: its average_precision_score, which takes no maximum, for a detector",
+                answers=(_at_recalls, _at_hits),
+            ),
+            Mistake(
+                "a sloping line",
+                "you drew a line from point to point, and on to a recall of 1. Nothing was measured there: precision "
+                "is that of the first box to reach a recall, and 0 beyond the last.",
+                "ultralytics/yolov5 pull request 7714, 2022; roboflow/supervision pull request 1500, 2024",
+                answers=(_sloping, lambda right, objects: _sloping(right, objects, trapezoid=True)),
             ),
         ),
     ),
