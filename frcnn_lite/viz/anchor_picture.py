@@ -1,7 +1,5 @@
 """Anchors over a picture, by what training makes of them: positive, background, or left out."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -65,8 +63,8 @@ def _draw_legend(canvas: Canvas, states: NDArray, areas: int) -> None:
 
 
 def _counts(states: NDArray) -> str:
-    named: Sequence[tuple[str, int]] = (("positive", POSITIVE), ("background", BACKGROUND), ("left out", LEFT_OUT))
-    return ", ".join(f"{int((states == state).sum())} {name}" for name, state in named)
+    shown = {"positive": POSITIVE, "background": BACKGROUND, **({"left out": LEFT_OUT} if LEFT_OUT in states else {})}
+    return ", ".join(f"{int((states == state).sum())} {name}" for name, state in shown.items())
 
 
 def _describe(states: NDArray, truth: int, areas: int) -> str:

@@ -74,8 +74,8 @@ def _draw_bins(canvas: Canvas, rows: Tensor, columns: Tensor) -> None:
 def _draw_box(canvas: Canvas, exact: list[float]) -> None:
     x1, y1, x2, y2 = (edge + (corner + 0.5) * CELL for edge, corner in zip((LEFT, TOP) * 2, exact, strict=True))
     corners = [(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)]
-    canvas.polyline(corners, stroke=PAPER, stroke_width=5)
-    canvas.polyline(corners, stroke=INK, stroke_width=2.2, stroke_dasharray="7 4")
+    canvas.polyline(corners, stroke=PAPER, stroke_width=5, stroke_opacity=0.5)
+    canvas.polyline(corners, stroke=INK, stroke_width=1.8, stroke_dasharray="5 5")
 
 
 def _draw_table(canvas: Canvas, x: float, y: float, name: str, values: Tensor, empty: Tensor, colour: str) -> None:

@@ -13,7 +13,7 @@ STYLE: dict[str, tuple[str, str | None]] = {
     KEPT: (BLUE, None),
     NOW: (BLACK, None),
     REMOVED: (VERMILLION, "3 3"),
-    WAITING: (SKY, "1 3"),
+    WAITING: (SKY, "6 2"),
 }
 
 

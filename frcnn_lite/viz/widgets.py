@@ -14,12 +14,12 @@ class SliderFigure:
         import ipywidgets
 
         self.draw = draw
+        style = {"description_width": "initial"}  # room for the whole name
         self.sliders = {
-            name: ipywidgets.IntSlider(value=start, min=low, max=high, description=name.replace("_", " "))
+            name: ipywidgets.IntSlider(value=start, min=low, max=high, description=name.replace("_", " "), style=style)
             for name, (low, high, start) in ranges.items()
         }
-        self.picture = ipywidgets.HTML()
-        self.words = ipywidgets.HTML()
+        self.picture, self.words = ipywidgets.HTML(), ipywidgets.HTML()
         self._redraw()
         for slider in self.sliders.values():
             slider.observe(self._redraw, names="value")

@@ -25,6 +25,11 @@ def test_text_alternative_is_fixed_and_the_view_is_a_widget():
     assert "application/vnd.jupyter.widget-view+json" in bundle
 
 
+def test_the_name_of_a_slider_has_the_room_it_needs():
+    live = sliders(lambda number_of_proposals: draw(number_of_proposals, 1), number_of_proposals=(1, 5, 1))
+    assert live.sliders["number_of_proposals"].style.description_width == "initial"
+
+
 def test_a_broken_drawing_fails_at_once():
     with pytest.raises(ZeroDivisionError):
         sliders(lambda rows: 1 // 0, rows=(1, 2, 1))
