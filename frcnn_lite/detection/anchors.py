@@ -20,7 +20,9 @@ def grid_anchors(cell: Tensor, height: int, width: int, stride: int, offset: flo
 
     A cell's anchors stand around (column + offset) * stride: its middle, unless told otherwise.
     """
-    x = (torch.arange(width, device=cell.device, dtype=cell.dtype) + offset) * stride
-    y = (torch.arange(height, device=cell.device, dtype=cell.dtype) + offset) * stride
-    centers = torch.stack(torch.broadcast_tensors(x.unsqueeze(0), y.unsqueeze(1)), dim=-1)
-    return (centers.repeat(1, 1, 2).unsqueeze(2) + cell).view(-1, 4)
+    y, x = (
+        torch.arange(offset * stride, (offset + cells) * stride, stride, device=cell.device, dtype=cell.dtype)
+        for cells in (height, width)
+    )
+    y, x = torch.meshgrid(y, x, indexing="ij")
+    return (torch.stack([x, y, x, y], dim=-1).unsqueeze(2) + cell).view(-1, 4)

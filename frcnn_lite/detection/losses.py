@@ -6,7 +6,6 @@ up exactly, however the batch is split (easy-faster-rcnn.pytorch returns per-ima
 
 from typing import NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -20,8 +19,7 @@ class LossParts(NamedTuple):
 
 def objectness_sum(logits: Tensor, positive: Tensor, weights: Tensor) -> Tensor:
     """Binary cross-entropy (B,) of sampled logits (B, S); `positive` and `weights` (B, S) floats."""
-    losses = F.binary_cross_entropy_with_logits(logits, positive, reduction="none")
-    return (losses * weights).sum(dim=1)
+    return F.binary_cross_entropy_with_logits(logits, positive, weights, reduction="none").sum(dim=1)
 
 
 def classification_sum(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
@@ -35,9 +33,3 @@ def box_sum(deltas: Tensor, targets: Tensor, weights: Tensor, beta: float) -> Te
     still a function of `deltas`, so that every parameter receives a gradient."""
     losses = F.smooth_l1_loss(deltas, targets, reduction="none", beta=beta)
     return (losses * weights.unsqueeze(-1)).sum(dim=(1, 2))
-
-
-def select_positive(positive: Tensor, boxes: Tensor, otherwise: Tensor) -> Tensor:
-    """`boxes` (B, S, 4) where positive (B, S), else `otherwise`: the regression target of a slot without a match is the
-    slot's own box, i.e. a delta of 0, rather than whatever a padded row of the ground truth would give."""
-    return torch.where(positive.unsqueeze(-1), boxes, otherwise)

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
-from frcnn_lite.detection.losses import select_positive
-from frcnn_lite.detection.matching import match
+from frcnn_lite.detection.matching import IGNORED, match
 from frcnn_lite.detection.proposals import Proposals
 from frcnn_lite.detection.sampling import gather_rows, sample
 from frcnn_lite.ops import box_iou, encode_boxes, random_keys
@@ -17,7 +16,8 @@ ROI_STREAM = 1
 
 class ProposalTargets(NamedTuple):
     """S sampled regions per image: `rois` (B, S, 4), their `labels` (B, S) int64 (num_classes = background), `deltas`
-    (B, S, 4) to reach, `weights` (B, S) of the class loss and `box_weights` (B, S) of the box loss, 0 or 1."""
+    (B, S, 4) to reach, `weights` (B, S) of the class loss and `box_weights` (B, S) of the box loss, 0 or 1; where that
+    is 0, deltas lead to any box of the image."""
 
     rois: Tensor
     labels: Tensor
@@ -38,15 +38,13 @@ def make_proposal_targets(
     real = labels >= 0
     candidates = torch.cat([proposals.boxes, boxes], dim=1)
     valid = torch.cat([proposals.valid, real], dim=1)
-    matches = match(box_iou(boxes, candidates), real, config.roi_positive_iou, config.roi_positive_iou)
+    matched = match(box_iou(boxes, candidates), real, config.roi_positive_iou, config.roi_positive_iou)
+    matched = torch.where(valid, matched, IGNORED)
     keys = random_keys(seeds, candidates.shape[1], ROI_STREAM)
-    indices, weights = sample(
-        matches.positive & valid, matches.negative & valid, keys, config.roi_samples, config.roi_positive_fraction
-    )
+    indices, matched, weights = sample(matched, keys, config.roi_samples, config.roi_positive_fraction)
     weights = weights.to(boxes.dtype)
-    positive = matches.positive.gather(1, indices)
-    gt_index = matches.gt_index.gather(1, indices)
+    positive, gt_index = matched >= 0, matched.clamp(min=0)
     rois = gather_rows(candidates, indices)
-    deltas = encode_boxes(select_positive(positive, gather_rows(boxes, gt_index), rois), rois, delta_weights)
+    deltas = encode_boxes(gather_rows(boxes, gt_index), rois, delta_weights)
     classes = torch.where(positive, labels.gather(1, gt_index), config.num_classes)
     return ProposalTargets(rois, classes, deltas, weights, weights * positive)

@@ -35,28 +35,35 @@ def make_proposals(
     Args:
         delta_weights: (4,); image_size: (height, width) in pixels.
     """
-    order = _best_of_levels(rpn, config.pre_nms_proposals)
-    scores = rpn.logits.gather(1, order)
+    scores, order = _best_of_levels(rpn, config.pre_nms_proposals)
     boxes = decode_boxes(gather_rows(rpn.deltas, order), rpn.anchors[order], delta_weights)
     boxes = clip_boxes(boxes, *image_size)
     level = _level_of(order, rpn.levels)
     keep = nms_mask(boxes, scores, config.proposal_nms_iou, level)
-    keep &= ((boxes[..., 2:] - boxes[..., :2]) >= MIN_SIDE).all(dim=2)
+    low, high = boxes.split(2, dim=2)
+    keep &= ((high - low) >= MIN_SIDE).all(dim=2)
     order = first_kept(keep, config.proposals)
     return Proposals(gather_rows(boxes, order), keep.gather(1, order))
 
 
-def _best_of_levels(rpn: RPNOutput, size: int) -> Tensor:
-    """Indices (B, K) of the best `size` anchors of each level, all by falling score."""
-    # Sorted rather than topk: topk leaves the order of equal scores open, and devices settle it differently.
+def _best_of_levels(rpn: RPNOutput, size: int) -> tuple[Tensor, Tensor]:
+    """Scores and indices (B, K) of the best `size` anchors of each level, all by falling score."""
+    if len(rpn.levels) == 1:
+        return _best(rpn.logits, size)
     start, best = 0, []
     for logits in rpn.logits.split(rpn.levels, dim=1):
-        best.append(logits.argsort(dim=1, descending=True, stable=True)[:, :size] + start)
+        best.append(_best(logits, size)[1] + start)
         start += logits.shape[1]
     order = torch.cat(best, dim=1)
-    if len(best) == 1:
-        return order
-    return order.gather(1, rpn.logits.gather(1, order).argsort(dim=1, descending=True, stable=True))
+    scores, by_score = _best(rpn.logits.gather(1, order), order.shape[1])
+    return scores, order.gather(1, by_score)
+
+
+def _best(scores: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The `size` best of scores (B, N) and their indices, by falling score."""
+    # Sorted rather than topk: topk leaves the order of equal scores open, and devices settle it differently.
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
+    return scores[:, :size], order[:, :size]
 
 
 def _level_of(order: Tensor, levels: tuple[int, ...]) -> Tensor | None:
@@ -70,4 +77,4 @@ def _level_of(order: Tensor, levels: tuple[int, ...]) -> Tensor | None:
 def first_kept(keep: Tensor, size: int) -> Tensor:
     """Positions (B, size) int64 of each image's first kept rows, from keep (B, N) bool; rows that were not kept fill
     the slots that are left over."""
-    return keep.logical_not().to(torch.uint8).argsort(dim=1, stable=True)[:, :size]
+    return keep.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :size]

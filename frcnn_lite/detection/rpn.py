@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.detection.config import FasterRCNNConfig
-from frcnn_lite.detection.losses import LossParts, box_sum, objectness_sum, select_positive
+from frcnn_lite.detection.losses import LossParts, box_sum, objectness_sum
 from frcnn_lite.detection.matching import match
 from frcnn_lite.detection.sampling import gather_rows, sample
 from frcnn_lite.ops import box_iou, encode_boxes, random_keys
@@ -60,39 +60,25 @@ class RegionProposalNetwork(nn.Module):
         # Under autocast the layers compute in half precision, in which a pixel of a large picture is no longer one.
         output = torch.cat(predictions, dim=1).to(self.cell_anchors.dtype)
         levels = tuple(len(of_level) for of_level in anchors)
-        return RPNOutput(output[..., 0], output[..., 1:], torch.cat(anchors), levels)
+        logits, deltas = output.split((1, 4), dim=2)
+        return RPNOutput(logits.squeeze(2), deltas, torch.cat(anchors), levels)
 
     def losses(self, output: RPNOutput, boxes: Tensor, labels: Tensor, seeds: Tensor) -> LossParts:
         """Objectness and box losses on a sample of anchors; ground truth boxes (B, M, 4), labels (B, M), seeds (B,)."""
         config, anchors = self.config, output.anchors
-        matches = match(
-            box_iou(boxes, anchors),
-            labels >= 0,
-            config.rpn_positive_iou,
-            config.rpn_negative_iou,
-            allow_low_quality=True,
-        )
+        iou = box_iou(boxes, anchors)
+        matched = match(iou, labels >= 0, config.rpn_positive_iou, config.rpn_negative_iou, allow_low_quality=True)
         keys = random_keys(seeds, len(anchors), RPN_STREAM)
-        indices, weights = sample(
-            matches.positive, matches.negative, keys, config.rpn_samples, config.rpn_positive_fraction
-        )
+        indices, matched, weights = sample(matched, keys, config.rpn_samples, config.rpn_positive_fraction)
         weights = weights.to(output.logits.dtype)
-        positive = matches.positive.gather(1, indices)
-        sampled_anchors = anchors[indices]
-        sampled_boxes = gather_rows(boxes, matches.gt_index.gather(1, indices))
-        targets = encode_boxes(
-            select_positive(positive, sampled_boxes, sampled_anchors), sampled_anchors, self.delta_weights
-        )
-        positive_weights = weights * positive
+        positive = (matched >= 0).to(weights.dtype)
+        targets = encode_boxes(gather_rows(boxes, matched.clamp(min=0)), anchors[indices], self.delta_weights)
+        logits, deltas = output.logits.gather(1, indices), gather_rows(output.deltas, indices)
         count = weights.sum(dim=1)
         return LossParts(
             sums={
-                "rpn_objectness": objectness_sum(
-                    output.logits.gather(1, indices), positive.to(output.logits.dtype), weights
-                ),
-                "rpn_box": box_sum(
-                    gather_rows(output.deltas, indices), targets, positive_weights, config.smooth_l1_beta
-                ),
+                "rpn_objectness": objectness_sum(logits, positive, weights),
+                "rpn_box": box_sum(deltas, targets, weights * positive, config.smooth_l1_beta),
             },
             counts={"rpn_objectness": count, "rpn_box": count},
         )

@@ -5,37 +5,39 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from frcnn_lite.detection.matching import IGNORED
+
 
 class Sample(NamedTuple):
-    """`indices` (B, S) int64 into the candidates; `weights` (B, S), 1 for a sampled candidate and 0 for a slot that an
-    image could not fill (its index is then arbitrary, but valid)."""
+    """`indices` (B, S) int64 into the candidates; `matched` (B, S) int64, what `match` said of them; `weights` (B, S),
+    1 for a sampled candidate and 0 for a slot that an image could not fill (its index is then arbitrary, but valid)."""
 
     indices: Tensor
+    matched: Tensor
     weights: Tensor
 
 
-def sample(positive: Tensor, negative: Tensor, keys: Tensor, size: int, positive_fraction: float) -> Sample:
-    """Draw up to `size` candidates of each image: at most `positive_fraction` positives, the rest negatives.
+def sample(matched: Tensor, keys: Tensor, size: int, positive_fraction: float) -> Sample:
+    """Draw up to `size` candidates of each image: at most `positive_fraction` positives, the rest background.
 
-    Sorting by random keys puts all positives first, then all negatives, then the rest, each in random order. The
-    sampled positives are the front of the first run and the sampled negatives the front of the second.
+    Sorting by random keys puts all positives first, then all background, then what is ignored, each in random order.
+    The sampled positives are the front of the first run and the sampled background the front of the second.
 
     Args:
-        positive, negative: (B, N) bool, disjoint.
+        matched: (B, N) int64 of `match`.
         keys: (B, N) float32 in [0, 1), see `ops.random_keys`.
     """
-    n = positive.shape[1]
-    group = 2 - 2 * positive.to(keys.dtype) - negative.to(keys.dtype)
     # Stable: equal keys do occur, and every device must settle them alike.
-    order = (group + keys).argsort(dim=1, stable=True)
-    num_positive = positive.sum(dim=1, keepdim=True)
-    num_negative = negative.sum(dim=1, keepdim=True)
-    taken_positive = num_positive.clamp(max=int(size * positive_fraction))
+    order = (keys - matched.clamp(max=0)).argsort(dim=1, stable=True)
+    num_positive = (matched >= 0).sum(dim=1, keepdim=True)
+    num_candidates = (matched > IGNORED).sum(dim=1, keepdim=True)
+    limit = int(size * positive_fraction)
     slot = torch.arange(size, device=keys.device)
-    # Slots after the sampled positives continue at the first negative.
-    place = torch.where(slot < taken_positive, slot, slot - taken_positive + num_positive)
-    weights = (place < num_positive + num_negative).to(keys.dtype)
-    return Sample(order.gather(1, place.clamp(max=n - 1)), weights)
+    # Slots beyond the limit pass over the positives that are too many.
+    place = slot + (slot >= limit) * (num_positive - limit).clamp(min=0)
+    weights = (place < num_candidates).to(keys.dtype)
+    indices = order.gather(1, place.clamp(max=matched.shape[1] - 1))
+    return Sample(indices, matched.gather(1, indices), weights)
 
 
 def gather_rows(values: Tensor, indices: Tensor) -> Tensor:

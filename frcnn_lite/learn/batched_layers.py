@@ -9,8 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frcnn_lite.detection.losses import select_positive
-from frcnn_lite.detection.matching import Matches, match
+from frcnn_lite.detection.matching import IGNORED, match
 from frcnn_lite.detection.sampling import gather_rows, sample
 from frcnn_lite.learn.numpy_layers import DONTCARE_SHARE, Rule
 from frcnn_lite.ops import box_area, box_iou, encode_boxes
@@ -53,19 +52,18 @@ def anchor_target_layer(
 ) -> AnchorTargets:
     """Label anchors (H * W * A, 4) for B images; size is (H, W), keys (B, H * W * A) in [0, 1)."""
     iou = box_iou(truth.boxes, anchors)
-    matches = match(iou, truth.real, rule.positive_iou, rule.negative_iou, allow_low_quality=True)
+    matched = match(iou, truth.real, rule.positive_iou, rule.negative_iou, allow_low_quality=True)
     highest = iou.amax(dim=2, keepdim=True)
     of_hard = (iou >= rule.positive_iou) | ((iou == highest) & (highest > 0))
     left_out = (of_hard & (truth.hard & truth.real)[..., None]).any(dim=1) | in_dontcare(anchors, truth.dontcare)
-    positive, negative = matches.positive & ~left_out, matches.negative & ~left_out
-    drawn = sample(positive, negative, keys, rule.samples, rule.positive_fraction)
-    label = torch.where(drawn.weights > 0, positive.gather(1, drawn.indices).long(), -1)
+    drawn = sample(matched.masked_fill(left_out, IGNORED), keys, rule.samples, rule.positive_fraction)
+    label = torch.where(drawn.weights > 0, (drawn.matched >= 0).long(), -1)
     # A slot that stayed empty points anywhere; the larger of two labels is the one that was drawn.
     labels = torch.full_like(keys, -1, dtype=torch.int64).scatter_reduce(1, drawn.indices, label, "amax")
 
     chosen = labels == 1
-    boxes = gather_rows(truth.boxes, matches.gt_index)
-    targets = encode_boxes(select_positive(chosen, boxes, anchors), anchors, anchors.new_ones(4))
+    boxes = gather_rows(truth.boxes, matched.clamp(min=0))
+    targets = encode_boxes(boxes, anchors, anchors.new_ones(4))
     inside = chosen[..., None].to(anchors.dtype).expand_as(targets)
     count = (labels >= 0).sum(dim=1).clamp(min=1)[:, None, None]
     outside = ((labels >= 0)[..., None] / count).expand_as(targets)
@@ -79,14 +77,13 @@ def proposal_target_layer(rois: Tensor, truth: Truth, keys: Tensor, rule: Rule) 
     boxes = torch.cat([rois, truth.boxes], dim=1)
     valid = torch.cat([truth.real.new_ones(rois.shape[:2]), truth.real], dim=1)
     iou = box_iou(truth.boxes, boxes)
-    matches: Matches = match(iou, truth.real, rule.positive_iou, rule.positive_iou)
+    matched = match(iou, truth.real, rule.positive_iou, rule.positive_iou)
     hard = ((iou >= rule.positive_iou) & (truth.hard & truth.real)[..., None]).any(dim=1)
     valid &= ~hard & ~in_dontcare(boxes, truth.dontcare)
-    drawn = sample(matches.positive & valid, matches.negative & valid, keys, rule.samples, rule.positive_fraction)
-    positive = matches.positive.gather(1, drawn.indices)
-    gt_index = matches.gt_index.gather(1, drawn.indices)
+    drawn = sample(matched.masked_fill(~valid, IGNORED), keys, rule.samples, rule.positive_fraction)
+    positive, gt_index = drawn.matched >= 0, drawn.matched.clamp(min=0)
     kept = gather_rows(boxes, drawn.indices)
-    own = select_positive(positive, gather_rows(truth.boxes, gt_index), kept)
+    own = torch.where(positive[..., None], gather_rows(truth.boxes, gt_index), kept)
     labels = torch.where(positive, truth.labels.gather(1, gt_index), 0)
     labels = torch.where(drawn.weights > 0, labels, -1)
     return RoiTargets(kept, labels, encode_boxes(own, kept, kept.new_ones(4)))

@@ -32,7 +32,7 @@ def box_iou(first: Tensor, second: Tensor) -> Tensor:
     second_low, second_high = second.unsqueeze(-3).split(2, dim=-1)
     sides = torch.minimum(first_high, second_high) - torch.maximum(first_low, second_low)
     intersection = sides.clamp_(min=0).prod(dim=-1)
-    union = box_area(first).unsqueeze(-1) + box_area(second).unsqueeze(-2) - intersection
+    union = (first_high - first_low).prod(dim=-1) + (second_high - second_low).prod(dim=-1) - intersection
     return intersection / union.clamp_(min=torch.finfo(union.dtype).tiny)
 
 

@@ -13,11 +13,12 @@
 
 This is the rule of Caffe's `ROIPooling` layer (R. Girshick, "Fast R-CNN", 2015) and of `torchvision.ops.roi_pool`.
 
-Rules 1 to 3 are computed once, by `roi_bins`; every kernel receives its integer bins: numba's on the CPU, Triton's or
-CuPy's on CUDA, and plain torch wherever one of those is missing. `kernels/loops_roi_pool.py` follows the rule in loops
-of its own, to compare with.
+Rules 1 to 3 are computed once, by `roi_bins` (compiled on the CPU); every kernel receives its integer bins: numba's on
+the CPU, Triton's or CuPy's on CUDA, and plain torch wherever one of those is missing. `kernels/loops_roi_pool.py`
+follows the rule in loops of its own, to compare with.
 """
 
+from collections.abc import Callable
 from types import ModuleType
 
 import torch
@@ -81,7 +82,9 @@ torch.library.define(
 def _(
     features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
-    bins = roi_bins(rois, features.shape[2:], ph, pw, spatial_scale)
+    fast = compiled("roi_bins") if rois.device.type == "cpu" else None
+    find_bins: Callable[..., tuple[Tensor, Tensor, Tensor]] = fast.bins if fast else roi_bins
+    bins = find_bins(rois, features.shape[2:], ph, pw, spatial_scale)
     check_images(bins[0], features.shape[0])
     kernel = _kernel(features)
     return (kernel.pool if kernel else table_pool)(features, *bins, argmax_bits)

@@ -11,7 +11,7 @@ from torch import nn
 
 from frcnn_lite import ops, parallel
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
-from frcnn_lite.detection.matching import match
+from frcnn_lite.detection.matching import BACKGROUND, match
 
 STRIDE, CLASSES, SAMPLES, POOLED = 8, 11, 8, 3
 WEIGHTS = torch.ones(4)
@@ -42,9 +42,9 @@ def anchor_target_layer_py(score, gt_boxes, gt_ishard, dontcare_areas, im_info, 
     anchors, gt = anchors_of(score.shape), torch.from_numpy(gt_boxes)
     real = torch.ones(1, len(gt), dtype=torch.bool)
     found = match(ops.box_iou(gt[None, :, :4], anchors), real, 0.6, 0.3, allow_low_quality=True)
-    labels = torch.where(found.positive, 1, torch.where(found.negative, 0, -1))
-    targets = ops.encode_boxes(gt[found.gt_index[0], :4], anchors, WEIGHTS)
-    inside = found.positive[0][:, None].float().expand(-1, 4)
+    labels = torch.where(found >= 0, 1, torch.where(found == BACKGROUND, 0, -1))
+    targets = ops.encode_boxes(gt[found[0].clamp(min=0), :4], anchors, WEIGHTS)
+    inside = (found >= 0)[0][:, None].float().expand(-1, 4)
     return (as_map(labels[0], score.shape), *(as_map(x, score.shape) for x in (targets, inside, inside)))
 
 

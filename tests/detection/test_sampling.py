@@ -1,6 +1,7 @@
 import torch
 from torch import Tensor
 
+from frcnn_lite.detection.matching import BACKGROUND, IGNORED
 from frcnn_lite.detection.sampling import Sample, gather_rows, sample
 from frcnn_lite.ops import random_keys
 
@@ -8,15 +9,16 @@ from frcnn_lite.ops import random_keys
 def draw(
     positives: int, negatives: int, ignored: int, size: int, fraction: float, images: int = 1
 ) -> tuple[Sample, Tensor]:
-    """A sample from candidates of which the first are positive and the next negative; and the kind 1, 0, -1 of each."""
-    kind = torch.tensor([1] * positives + [0] * negatives + [-1] * ignored).expand(images, -1)
-    keys = random_keys(torch.arange(images), kind.shape[1], 0)
-    return sample(kind == 1, kind == 0, keys, size, fraction), kind
+    """A sample from candidates of which the first are positive and the next background; and what each is matched to."""
+    matched = torch.tensor([0] * positives + [BACKGROUND] * negatives + [IGNORED] * ignored).expand(images, -1)
+    keys = random_keys(torch.arange(images), matched.shape[1], 0)
+    return sample(matched, keys, size, fraction), matched
 
 
-def counts(drawn: Sample, kind: Tensor) -> list[int]:
-    taken = kind.gather(1, drawn.indices)[drawn.weights > 0]
-    return [int((taken == k).sum()) for k in (1, 0, -1)]
+def counts(drawn: Sample, matched: Tensor) -> list[int]:
+    assert torch.equal(drawn.matched, matched.gather(1, drawn.indices))
+    taken = drawn.matched[drawn.weights > 0]
+    return [int((taken == kind).sum()) for kind in (0, BACKGROUND, IGNORED)]
 
 
 def test_takes_its_share_of_positives_and_fills_up_with_negatives() -> None:
@@ -28,8 +30,8 @@ def test_few_positives_leave_room_for_negatives() -> None:
 
 
 def test_few_negatives_leave_slots_of_weight_zero() -> None:
-    drawn, kind = draw(30, 3, 20, size=16, fraction=0.5)
-    assert counts(drawn, kind) == [8, 3, 0] and drawn.indices.shape == (1, 16)
+    drawn, matched = draw(30, 3, 20, size=16, fraction=0.5)
+    assert counts(drawn, matched) == [8, 3, 0] and drawn.indices.shape == (1, 16)
 
 
 def test_nothing_to_draw_and_fewer_candidates_than_slots() -> None:

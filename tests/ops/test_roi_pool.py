@@ -1,7 +1,7 @@
 """roi_pool against loops, torchvision and numerical gradients, with numba's kernel and with torch's."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -27,6 +27,10 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 def values_and_argmax(features: Tensor, rois: Tensor, ph: int, pw: int, scale: float) -> tuple[Tensor, Tensor]:
     return torch.ops.frcnn_lite.roi_pool(features, rois, ph, pw, scale)
+
+
+def find_bins(kernel: str) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    return roi_bins if kernel == "torch" else importlib.import_module("frcnn_lite.ops.kernels.numba_roi_bins").bins
 
 
 def random_case(
@@ -82,6 +86,17 @@ def test_bin_edges_are_float32_products(kernel: str, height: int, bins: int) -> 
     exact = torch.tensor([-(-(i + 1) * height // bins) - 1 for i in range(bins)])
     assert set((values.flatten() - exact).tolist()) == {0.0, 1.0}
     assert torch.equal(values, loops_pool(features, rois, bins, 1, 1.0)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1.0, 1 / 8, 0.1])
+def test_compiled_bins_are_the_bins(dtype: torch.dtype, scale: float) -> None:
+    pytest.importorskip("numba")
+    _, rois = random_case(dtype, rois=2000)
+    rois[:, 1:] = torch.where(torch.arange(2000).unsqueeze(1) % 2 == 0, rois[:, 1:], (rois[:, 1:] / 4).round() * 4)
+    for size, ph, pw in (((13, 17), 7, 5), ((1, 57), 1, 14), ((70, 70), 7, 7)):
+        arguments = rois, size, ph, pw, scale
+        assert all(map(torch.equal, find_bins("compiled")(*arguments), roi_bins(*arguments)))
 
 
 @pytest.mark.parametrize(("corner", "cell"), [(0.5, 1), (1.5, 2), (2.5, 3), (-0.5, 0), (0.49999997, 0), (2.4, 2)])
@@ -210,7 +225,7 @@ def test_corners_that_are_no_numbers_stay_inside_the_map(kernel: str) -> None:
     """A detector that diverges makes such boxes; a kernel must not read outside its memory for them."""
     corners = torch.tensor([0.0, 3.0, torch.nan, torch.inf, -torch.inf, 1e30, -1e30])
     rois = torch.cat([torch.zeros(7**4, 1), torch.cartesian_prod(*[corners] * 4)], dim=1)
-    images, rows, columns = roi_bins(rois, (4, 5), 2, 3, 1.0)
+    images, rows, columns = find_bins(kernel)(rois, (4, 5), 2, 3, 1.0)
     assert not images.any() and rows.min() >= 0 and rows.max() <= 4 and columns.min() >= 0 and columns.max() <= 5
     values, argmax = values_and_argmax(torch.rand(1, 3, 4, 5), rois, 2, 3, 1.0)
     assert argmax.min() == -1 and argmax.max() < 20 and values.isfinite().all()

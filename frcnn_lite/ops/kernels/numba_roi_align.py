@@ -12,10 +12,11 @@ from torch import Tensor
 from frcnn_lite.ops.kernels.numba_roi_pool import (
     BLOCK,
     block_count,
+    cells_read,
+    extents_of,
     in_large_pages,
     in_threads,
     load_block,
-    load_image,
     njit,
     store_block,
 )
@@ -72,22 +73,30 @@ def _spread_region(grad, rows, columns, row_spans, column_spans, strip, block): 
 
 
 @njit
+def _load_rows(features, channel, extent, width, block):  # type: ignore[no-untyped-def]
+    """Copy the cells of one region to where block (HW, BLOCK) has them."""
+    for row in range(extent[0] * width, extent[1] * width, width):
+        load_block(features, channel, row + extent[2], row + extent[3], block[row + extent[2] :])
+
+
+@njit
 def _align(first, last, features, images, rows, columns, values):  # type: ignore[no-untyped-def]
     """Tasks first to last; task t is block t % blocks of image t // blocks."""
     blocks = (features.shape[1] + BLOCK - 1) // BLOCK
     row_spans, column_spans = _spans(rows), _spans(columns)
-    extents = np.empty((images.size, 4), np.int64)
-    for r in range(images.size):
-        extents[r, 0], extents[r, 1] = row_spans[r, :, 0].min(), row_spans[r, :, 1].max()
-        extents[r, 2], extents[r, 3] = column_spans[r, :, 0].min(), column_spans[r, :, 1].max()
+    extents = extents_of(row_spans, column_spans)
+    read = cells_read(images, extents, features.shape[0])
     block = np.zeros((features.shape[2], BLOCK), features.dtype)
     found = np.empty((values.shape[2], BLOCK), features.dtype)
     strip = np.empty((columns.shape[1], BLOCK), features.dtype)
     for task in range(first, last):
         image, channel = task // blocks, task % blocks * BLOCK
-        load_image(features, channel, image, images, extents, columns.shape[2], block)
+        if read[image] >= features.shape[2]:
+            load_block(features[image], channel, 0, features.shape[2], block)
         for r in range(images.size):
             if images[r] == image:
+                if read[image] < features.shape[2]:
+                    _load_rows(features[image], channel, extents[r], columns.shape[2], block)
                 _align_region(block, rows[r], columns[r], row_spans[r], column_spans[r], strip, found)
                 store_block(found, channel, values[r])
 

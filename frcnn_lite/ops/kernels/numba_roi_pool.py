@@ -1,7 +1,8 @@
 """RoI max pooling compiled for the CPU by numba.
 
 A block of channels of one image is copied with the channels innermost, small enough to stay in the cache while every
-region reads it: a bin's edges then serve the whole block, and the comparison runs over consecutive memory. Blocks share
+region reads it: a bin's edges then serve the whole block, and the comparison runs over consecutive memory. Where the
+regions together read less than the map, as few or small ones do, each one's rectangle is copied instead. Blocks share
 nothing, so threads take them without locks; the kernels release the interpreter lock, and may be entered by any number
 of threads at once. (numba's own `parallel=True` may not: under its default threading layer it aborts the process.)
 """
@@ -20,33 +21,56 @@ import torch
 from torch import Tensor
 
 BLOCK = 64  # channels; a constant, so that the loops over them become vector code without a remainder
-STRIP = 16  # cells copied at a time: one cache line of each channel
+LANES = 8  # channels copied at a time, a constant for the same reason
 njit = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @njit
 def load_block(features, channel, first, last, block):  # type: ignore[no-untyped-def]
-    """Copy cells first to last of some channels of (C, cells) to block (cells, BLOCK)."""
-    for start in range(first, last, STRIP):
-        for c in range(min(BLOCK, features.shape[0] - channel)):
-            for p in range(start, min(start + STRIP, last)):
-                block[p, c] = features[channel + c, p]
+    """Copy cells first to last of some channels of (C, cells) to the first rows of block (cells, BLOCK)."""
+    for start in range(0, min(BLOCK, features.shape[0] - channel), LANES):
+        some, copy = features[channel + start :, first:last], block[:, start:]
+        if some.shape[0] >= LANES:
+            for p in range(some.shape[1]):
+                for c in range(LANES):
+                    copy[p, c] = some[c, p]
+        else:
+            for p in range(some.shape[1]):
+                for c in range(some.shape[0]):
+                    copy[p, c] = some[c, p]
 
 
 @njit
-def load_image(features, channel, image, images, extents, width, block):  # type: ignore[no-untyped-def]
-    """Copy what the regions of one image read: each one's rectangle, or the whole map where that is less."""
-    cells = 0
+def extents_of(rows, columns):  # type: ignore[no-untyped-def]
+    """Top, bottom, left and right (R, 4) of what each region reads, from the starts and ends (R, P, 2) of its bins."""
+    extents = np.empty((rows.shape[0], 4), np.int64)
+    for r in range(rows.shape[0]):
+        extents[r, 0], extents[r, 1] = rows[r, :, 0].min(), rows[r, :, 1].max()
+        extents[r, 2], extents[r, 3] = columns[r, :, 0].min(), columns[r, :, 1].max()
+    return extents
+
+
+@njit
+def area_of(extent):  # type: ignore[no-untyped-def]
+    """Cells of one region."""
+    return (extent[1] - extent[0]) * (extent[3] - extent[2])
+
+
+@njit
+def cells_read(images, extents, count):  # type: ignore[no-untyped-def]
+    """Cells that the regions of each of `count` images read, those of several regions as often."""
+    cells = np.zeros(count, np.int64)
     for r in range(images.size):
-        if images[r] == image:
-            cells += (extents[r, 1] - extents[r, 0]) * (extents[r, 3] - extents[r, 2])
-    if cells >= features.shape[2]:
-        load_block(features[image], channel, 0, features.shape[2], block)
-        return
-    for r in range(images.size):
-        if images[r] == image:
-            for row in range(extents[r, 0] * width, extents[r, 1] * width, width):
-                load_block(features[image], channel, row + extents[r, 2], row + extents[r, 3], block)
+        cells[images[r]] += area_of(extents[r])
+    return cells
+
+
+@njit
+def load_extent(features, channel, extent, width, block):  # type: ignore[no-untyped-def]
+    """Copy a rectangle of some channels of (C, cells), row by row, to the first rows of block (cells, BLOCK)."""
+    for y in range(extent[0], extent[1]):
+        row = block[(y - extent[0]) * (extent[3] - extent[2]) :]
+        load_block(features, channel, y * width + extent[2], y * width + extent[3], row)
 
 
 @njit
@@ -58,8 +82,9 @@ def store_block(block, channel, out):  # type: ignore[no-untyped-def]
 
 
 @njit
-def pool_region(block, rows, columns, width, lowest, best, where):  # type: ignore[no-untyped-def]
-    """Values and positions (bins, BLOCK) of one region, from block (HW, BLOCK)."""
+def pool_region(block, extent, rows, columns, width, lowest, best, where):  # type: ignore[no-untyped-def]
+    """Values and positions (bins, BLOCK) of one region, from block (cells, BLOCK), which holds `extent` of the map."""
+    stride = extent[3] - extent[2]
     k = 0
     for i in range(rows.shape[0]):
         for j in range(columns.shape[0]):
@@ -69,8 +94,8 @@ def pool_region(block, rows, columns, width, lowest, best, where):  # type: igno
                 best[k, c] = lowest if filled else 0
                 where[k, c] = -1
             for y in range(top, bottom):
-                for p in range(y * width + left, y * width + right):
-                    position = np.int32(p)
+                for x in range(left, right):
+                    p, position = (y - extent[0]) * stride + x - extent[2], np.int32(y * width + x)
                     # Two selects instead of one branch: this form the compiler turns into vector code.
                     for c in range(BLOCK):
                         larger = block[p, c] > best[k, c]
@@ -80,20 +105,27 @@ def pool_region(block, rows, columns, width, lowest, best, where):  # type: igno
 
 
 @njit
-def _pool(  # type: ignore[no-untyped-def]
-    first, last, features, images, rows, columns, extents, width, lowest, values, argmax
-):
+def _pool(first, last, features, images, rows, columns, width, lowest, values, argmax):  # type: ignore[no-untyped-def]
     """Tasks first to last; task t is block t % blocks of image t // blocks."""
-    blocks = (features.shape[1] + BLOCK - 1) // BLOCK
-    block = np.empty((features.shape[2], BLOCK), features.dtype)
+    blocks, cells = (features.shape[1] + BLOCK - 1) // BLOCK, features.shape[2]
+    extents, whole = extents_of(rows, columns), np.array([0, cells // width, 0, width])
+    at_once = cells_read(images, extents, features.shape[0]) >= cells
+    largest = cells if at_once.any() else 0
+    for r in range(images.size):
+        largest = max(largest, area_of(extents[r]))
+    block = np.empty((largest, BLOCK), features.dtype)
     best = np.empty((values.shape[2], BLOCK), features.dtype)
     where = np.empty((values.shape[2], BLOCK), np.int32)
     for task in range(first, last):
         image, channel = task // blocks, task % blocks * BLOCK
-        load_image(features, channel, image, images, extents, width, block)
+        if at_once[image]:
+            load_block(features[image], channel, 0, cells, block)
         for r in range(images.size):
             if images[r] == image:
-                pool_region(block, rows[r], columns[r], width, lowest, best, where)
+                extent = whole if at_once[image] else extents[r]
+                if not at_once[image]:
+                    load_extent(features[image], channel, extent, width, block)
+                pool_region(block, extent, rows[r], columns[r], width, lowest, best, where)
                 store_block(best, channel, values[r])
                 if argmax.size:
                     store_block(where, channel, argmax[r])
@@ -122,9 +154,8 @@ def pool(
     argmax = torch.empty_like(values, dtype=torch.int16 if argmax_bits == 16 else torch.int32)
     argmax = argmax if argmax_bits else argmax.new_empty(0, 0, 0, 0)
     maps, width = features.flatten(2).numpy(), features.shape[3]
-    extents = torch.stack([rows[:, 0, 0], rows[:, -1, 1], columns[:, 0, 0], columns[:, -1, 1]], dim=1)
-    bins = images.numpy(), rows.numpy(), columns.numpy(), extents.numpy()
     results = (in_large_pages(x).flatten(2).numpy() for x in (values, argmax))
+    bins = images.numpy(), rows.numpy(), columns.numpy()
     arguments = maps, *bins, width, maps.dtype.type(lowest), *results
     in_threads(lambda a, b: _pool(a, b, *arguments), block_count(features))
     return values.to(given), argmax if argmax_bits else argmax.view(0)
