@@ -27,6 +27,7 @@ def install(patches: Patches) -> None:
     for name, function in _accelerator_functions().items():
         patches.set(torch._C, f"_accelerator_{name}", function)
     patches.set(torch._C, "_get_accelerator", lambda check=None: _CUDA)
+    patches.on_restore(streams.busy.clear)
     owner = os.getpid()
     patches.set(cuda, "_is_in_bad_fork", lambda: os.getpid() != owner)
     patches.set(cuda, "_initialized", False)
@@ -78,26 +79,21 @@ def _cuda_functions() -> dict[str, Callable]:
         "getDeviceCount": devices.count,
         "getDevice": devices.current,
         "setDevice": devices.set_current,
-        "exchangeDevice": devices.exchange,
-        "maybeExchangeDevice": devices.exchange,
+        **dict.fromkeys(("exchangeDevice", "maybeExchangeDevice"), devices.exchange),
         "canDeviceAccessPeer": lambda device, peer: device != peer,
-        "getArchFlags": lambda: None,
-        "synchronize": lambda: None,
-        "sleep": lambda cycles: None,
-        "ipc_collect": lambda: None,
-        "set_sync_debug_mode": lambda mode: None,
+        "synchronize": lambda: streams.synchronize(devices.current()),
+        "sleep": streams.sleep,
+        **dict.fromkeys(("getArchFlags", "ipc_collect", "set_sync_debug_mode"), lambda *_: None),
         "get_sync_debug_mode": lambda: 0,
         "memoryStats": lambda ordinal: memory.statistics(check(ordinal)),
         "resetPeakMemoryStats": lambda ordinal: memory.reset_peak(check(ordinal)),
-        "resetAccumulatedMemoryStats": check,
+        "resetAccumulatedMemoryStats": lambda ordinal: memory.reset_accumulated(check(ordinal)),
         "emptyCache": memory.empty_cache,
         "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(check(ordinal), fraction),
         "getMemoryFraction": lambda ordinal: memory.fraction(check(ordinal)),
         "isCurrentStreamCapturing": lambda: False,
         "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
-        "setStream": lambda stream_id, device_index, device_type: streams.make_current(
-            streams.Stream(device=device_index, stream_id=stream_id)
-        ),
+        "setStream": lambda **named: streams.make_current(streams.Stream(**named)),
     }
 
 
@@ -106,17 +102,15 @@ def _accelerator_functions() -> dict[str, Callable]:
     return {
         "getAccelerator": lambda: _CUDA,
         "getDeviceIndex": devices.current,
-        "setDeviceIndex": devices.exchange,
-        "exchangeDevice": devices.exchange,
-        "maybeExchangeDevice": devices.exchange,
-        "getStream": lambda ordinal: streams.current(check(ordinal)),
+        **dict.fromkeys(("setDeviceIndex", "exchangeDevice", "maybeExchangeDevice"), devices.exchange),
+        "getStream": streams.current,
         "setStream": streams.make_current,
-        "synchronizeDevice": check,
+        "synchronizeDevice": lambda ordinal: streams.synchronize(check(ordinal)),
         "isAllocatorInitialized": lambda: True,
         "emptyCache": memory.empty_cache,
         "emptyHostCache": lambda: None,
         "getDeviceStats": lambda ordinal: memory.statistics(check(ordinal)),
         "resetPeakStats": lambda ordinal: memory.reset_peak(check(ordinal)),
-        "resetAccumulatedStats": check,
+        "resetAccumulatedStats": lambda ordinal: memory.reset_accumulated(check(ordinal)),
         "getMemoryInfo": lambda ordinal: memory.free_and_total(check(ordinal)),
     }

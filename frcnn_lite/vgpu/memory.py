@@ -10,6 +10,7 @@ import dataclasses
 import re
 import threading
 import weakref
+from collections import defaultdict
 
 import torch
 
@@ -21,19 +22,29 @@ TOTAL = 16 << 30
 
 
 @dataclasses.dataclass
-class _Device:
-    """The figures of one device, in bytes; the counts are of storages."""
+class _Stat:
+    """One figure of a device, as CUDA's allocator keeps it."""
 
-    allocated: int = 0
+    current: int = 0
     peak: int = 0
-    reserved: int = 0
-    reserved_peak: int = 0
-    count: int = 0
-    ever: int = 0
-    grown: int = 0  # how often the allocator asked the driver for more
-    emptied: int = 0
-    out_of_memory: int = 0
-    fraction: float = 1.0
+    allocated: int = 0
+    freed: int = 0
+
+    def change(self, amount: int) -> None:
+        self.current += amount
+        self.peak = max(self.peak, self.current)
+        self.allocated += max(amount, 0)
+        self.freed += max(-amount, 0)
+
+
+class _Device:
+    """The figures of one device."""
+
+    def __init__(self) -> None:
+        # Bytes, their storages, and the bytes that the allocator owns.
+        self.stats = self.held, self.storages, self.reserved = _Stat(), _Stat(), _Stat()
+        self.emptied = self.grown = self.out_of_memory = 0  # how often; `grown`: the driver was asked for more
+        self.fraction = 1.0
 
 
 class _Allocation(weakref.ref):
@@ -48,7 +59,7 @@ class _Allocation(weakref.ref):
 # Re-entrant: a garbage collection inside the lock may free a storage, whose callback takes the lock again.
 _lock = threading.RLock()
 _live: dict[int, _Allocation] = {}
-_devices: dict[int, _Device] = {}
+_devices: defaultdict[int, _Device] = defaultdict(_Device)
 _capacity = TOTAL
 
 
@@ -66,21 +77,14 @@ def capacity() -> int:
     return _capacity
 
 
-def _of(ordinal: int) -> _Device:
-    device = _devices.get(ordinal)
-    if device is None:
-        device = _devices[ordinal] = _Device()
-    return device
-
-
 def _free(allocation: _Allocation) -> None:
     with _lock:
         if _live.get(allocation.key) is not allocation:
             return
         del _live[allocation.key]
-        device = _of(allocation.ordinal)
-        device.allocated -= allocation.nbytes
-        device.count -= 1
+        device = _devices[allocation.ordinal]
+        device.held.change(-allocation.nbytes)
+        device.storages.change(-1)
 
 
 def track(storage: torch.UntypedStorage, ordinal: int) -> None:
@@ -97,28 +101,25 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
             return
         _free(known)
     with _lock:
-        device = _of(ordinal)
+        device = _devices[ordinal]
         _reserve(device, ordinal, nbytes)
         allocation = _Allocation(storage, _free)
         allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
         _live[key] = allocation
-        device.allocated += nbytes
-        device.count += 1
-        device.ever += nbytes
-        device.peak = max(device.peak, device.allocated)
+        device.held.change(nbytes)
+        device.storages.change(1)
 
 
 def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
     """Let the allocator own enough for another `nbytes`, in whole segments where there is room for them."""
-    needed = device.allocated + nbytes
-    if needed <= device.reserved:
+    needed, reserved = device.held.current + nbytes, device.reserved.current
+    if needed <= reserved:
         return
     limit = int(_capacity * device.fraction)
     if needed > limit:
         device.out_of_memory += 1
-        raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
-    device.reserved = min(limit, -(-needed // SEGMENT) * SEGMENT)
-    device.reserved_peak = max(device.reserved_peak, device.reserved)
+        raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.held.current, reserved)
+    device.reserved.change(min(limit, -(-needed // SEGMENT) * SEGMENT) - reserved)
     device.grown += 1
 
 
@@ -126,7 +127,7 @@ def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
     """Raise CUDA's error in the place of the host's, where the host was asked for more than the device has."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     if asked:
-        _reserve(_of(ordinal), ordinal, int(asked[1]))
+        _reserve(_devices[ordinal], ordinal, int(asked[1]))
 
 
 _pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
@@ -151,17 +152,17 @@ def ordinal_of(storage: torch.UntypedStorage) -> int | None:
 
 def free_and_total(ordinal: int) -> tuple[int, int]:
     """What `torch.cuda.mem_get_info` answers: bytes the allocator has not taken, and all bytes."""
-    return _capacity - _of(ordinal).reserved, _capacity
+    return _capacity - _devices[ordinal].reserved.current, _capacity
 
 
 def set_fraction(ordinal: int, fraction: float) -> None:
     """Allow this process a part of the device's memory, 0 to 1."""
-    _of(ordinal).fraction = fraction
+    _devices[ordinal].fraction = fraction
 
 
 def fraction(ordinal: int) -> float:
     """The part of the device's memory this process may use."""
-    return _of(ordinal).fraction
+    return _devices[ordinal].fraction
 
 
 def empty_cache() -> None:
@@ -169,34 +170,35 @@ def empty_cache() -> None:
     with _lock:
         for device in _devices.values():
             device.emptied += 1
-            device.reserved = -(-device.allocated // SEGMENT) * SEGMENT
+            device.reserved.change(-(-device.held.current // SEGMENT) * SEGMENT - device.reserved.current)
 
 
 def reset_peak(ordinal: int) -> None:
     """Start the peaks again from what is held now."""
-    device = _of(ordinal)
-    device.peak, device.reserved_peak = device.allocated, device.reserved
+    for stat in _devices[ordinal].stats:
+        stat.peak = stat.current
+
+
+def reset_accumulated(ordinal: int) -> None:
+    """Count what is allocated and freed from zero again."""
+    device = _devices[ordinal]
+    for stat in device.stats:
+        stat.allocated = stat.freed = 0
+    device.out_of_memory = 0
 
 
 def statistics(ordinal: int) -> dict:
     """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
-    device = _of(ordinal)
-    held = (device.allocated, device.peak, device.ever)
-    reserved = (device.reserved, device.reserved_peak, device.reserved_peak)
-    count = (device.count, device.count, device.count)
-    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held)
-    figures |= dict.fromkeys(("allocation", "active", "segment"), count)
-    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0), "inactive_split": (0, 0, 0)}
+    device = _devices[ordinal]
+    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), device.held)
+    figures |= dict.fromkeys(("allocation", "active", "segment"), device.storages)
+    figures |= {"reserved_bytes": device.reserved, "inactive_split_bytes": _Stat(), "inactive_split": _Stat()}
     pools = ("all", "small_pool", "large_pool")
-    nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
-    nested |= {name: _stat(0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
+    nested: dict = {name: {pool: vars(stat).copy() for pool in pools} for name, stat in figures.items()}
+    nested |= {name: vars(_Stat()) for name in ("oversize_allocations", "oversize_segments")}
     counts = {"num_ooms": device.out_of_memory, "num_device_alloc": device.grown, "num_device_free": device.emptied}
     counts |= {"num_sync_all_streams": device.emptied, "num_alloc_retries": 0, "max_split_size": -1}
     return nested | counts
-
-
-def _stat(now: int, top: int, ever: int) -> dict[str, int]:
-    return {"current": now, "peak": top, "allocated": ever, "freed": ever - now}
 
 
 _UNITS = {"": 1, "b": 1, **{u: 1024**k for k, p in enumerate("kmgt", 1) for u in (p, f"{p}b", f"{p}ib")}}

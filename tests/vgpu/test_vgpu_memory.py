@@ -75,7 +75,25 @@ def test_the_rest_of_the_surface():
     assert total - free == torch.cuda.memory_reserved(1) >= torch.cuda.memory_allocated(1) >= x.numel() * 4
     assert "CUDA memory summary" in torch.cuda.memory_summary(1)
     assert torch.cuda.memory_stats(1)["allocated_bytes.all.current"] == torch.cuda.memory_allocated(1)
-    torch.cuda.reset_accumulated_memory_stats(1)
+
+
+def test_accumulated_figures():
+    gc.collect()
+    torch.cuda.reset_accumulated_memory_stats(2)
+    torch.cuda.reset_peak_memory_stats(2)
+    before = torch.cuda.memory_stats(2)
+    x = [torch.zeros(1000, device="cuda:2") for _ in range(3)]
+    del x
+    after = torch.accelerator.memory_stats(2)
+    gained = {key: after[key] - before[key] for key in after}
+    for key, each in (("allocated_bytes.all", 4096), ("allocation.all", 1)):
+        assert [gained[f"{key}.{kind}"] for kind in ("allocated", "freed", "peak", "current")] == [3 * each] * 3 + [0]
+    torch.accelerator.reset_accumulated_memory_stats(2)
+    assert (
+        torch.cuda.memory_stats(2)["allocation.all.freed"]
+        == 0
+        == torch.cuda.memory_stats(2)["allocation.all.allocated"]
+    )
 
 
 MIB = 1 << 20
