@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from pathlib import Path
 
 import torch
@@ -11,6 +12,12 @@ import torch
 _DTYPES = "float16 bfloat16 float32 float64 int8 uint8 int16 int32 int64 bool complex64 complex128"
 _NAMES = "Half BFloat16 Float Double Char Byte Short Int Long Bool ComplexFloat ComplexDouble"
 LEGACY_NAMES = {getattr(torch, d): name for d, name in zip(_DTYPES.split(), _NAMES.split(), strict=True)}
+
+
+@functools.cache
+def note(text: str) -> None:
+    """Warn whoever called our caller, once in a process."""
+    warnings.warn(text, stacklevel=3)
 
 
 def of_cuda(what: str, hint: str) -> RuntimeError:

@@ -22,29 +22,20 @@ TOTAL = 16 << 30
 
 
 @dataclasses.dataclass
-class _Stat:
-    """One figure of a device, as CUDA's allocator keeps it."""
-
-    current: int = 0
-    peak: int = 0
-    allocated: int = 0
-    freed: int = 0
-
-    def change(self, amount: int) -> None:
-        self.current += amount
-        self.peak = max(self.peak, self.current)
-        self.allocated += max(amount, 0)
-        self.freed += max(-amount, 0)
-
-
 class _Device:
-    """The figures of one device."""
+    """The figures of one device, in bytes; the counts are of storages."""
 
-    def __init__(self) -> None:
-        # Bytes, their storages, and the bytes that the allocator owns.
-        self.stats = self.held, self.storages, self.reserved = _Stat(), _Stat(), _Stat()
-        self.emptied = self.grown = self.out_of_memory = 0  # how often; `grown`: the driver was asked for more
-        self.fraction = 1.0
+    allocated: int = 0
+    peak: int = 0
+    reserved: int = 0
+    reserved_peak: int = 0
+    count: int = 0
+    ever: int = 0  # all that was allocated since `base` was held
+    base: int = 0
+    grown: int = 0  # how often the allocator asked the driver for more
+    emptied: int = 0
+    out_of_memory: int = 0
+    fraction: float = 1.0
 
 
 class _Allocation(weakref.ref):
@@ -60,6 +51,7 @@ class _Allocation(weakref.ref):
 _lock = threading.RLock()
 _live: dict[int, _Allocation] = {}
 _devices: defaultdict[int, _Device] = defaultdict(_Device)
+_of = _devices.__getitem__
 _capacity = TOTAL
 
 
@@ -82,9 +74,9 @@ def _free(allocation: _Allocation) -> None:
         if _live.get(allocation.key) is not allocation:
             return
         del _live[allocation.key]
-        device = _devices[allocation.ordinal]
-        device.held.change(-allocation.nbytes)
-        device.storages.change(-1)
+        device = _of(allocation.ordinal)
+        device.allocated -= allocation.nbytes
+        device.count -= 1
 
 
 def track(storage: torch.UntypedStorage, ordinal: int) -> None:
@@ -101,25 +93,28 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
             return
         _free(known)
     with _lock:
-        device = _devices[ordinal]
+        device = _of(ordinal)
         _reserve(device, ordinal, nbytes)
         allocation = _Allocation(storage, _free)
         allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
         _live[key] = allocation
-        device.held.change(nbytes)
-        device.storages.change(1)
+        device.allocated += nbytes
+        device.count += 1
+        device.ever += nbytes
+        device.peak = max(device.peak, device.allocated)
 
 
 def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
     """Let the allocator own enough for another `nbytes`, in whole segments where there is room for them."""
-    needed, reserved = device.held.current + nbytes, device.reserved.current
-    if needed <= reserved:
+    needed = device.allocated + nbytes
+    if needed <= device.reserved:
         return
     limit = int(_capacity * device.fraction)
     if needed > limit:
         device.out_of_memory += 1
-        raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.held.current, reserved)
-    device.reserved.change(min(limit, -(-needed // SEGMENT) * SEGMENT) - reserved)
+        raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
+    device.reserved = min(limit, -(-needed // SEGMENT) * SEGMENT)
+    device.reserved_peak = max(device.reserved_peak, device.reserved)
     device.grown += 1
 
 
@@ -127,7 +122,7 @@ def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
     """Raise CUDA's error in the place of the host's, where the host was asked for more than the device has."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     if asked:
-        _reserve(_devices[ordinal], ordinal, int(asked[1]))
+        _reserve(_of(ordinal), ordinal, int(asked[1]))
 
 
 _pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
@@ -152,17 +147,17 @@ def ordinal_of(storage: torch.UntypedStorage) -> int | None:
 
 def free_and_total(ordinal: int) -> tuple[int, int]:
     """What `torch.cuda.mem_get_info` answers: bytes the allocator has not taken, and all bytes."""
-    return _capacity - _devices[ordinal].reserved.current, _capacity
+    return _capacity - _of(ordinal).reserved, _capacity
 
 
 def set_fraction(ordinal: int, fraction: float) -> None:
     """Allow this process a part of the device's memory, 0 to 1."""
-    _devices[ordinal].fraction = fraction
+    _of(ordinal).fraction = fraction
 
 
 def fraction(ordinal: int) -> float:
     """The part of the device's memory this process may use."""
-    return _devices[ordinal].fraction
+    return _of(ordinal).fraction
 
 
 def empty_cache() -> None:
@@ -170,38 +165,40 @@ def empty_cache() -> None:
     with _lock:
         for device in _devices.values():
             device.emptied += 1
-            device.reserved.change(-(-device.held.current // SEGMENT) * SEGMENT - device.reserved.current)
+            device.reserved = -(-device.allocated // SEGMENT) * SEGMENT
 
 
 def reset_peak(ordinal: int) -> None:
     """Start the peaks again from what is held now."""
-    for stat in _devices[ordinal].stats:
-        stat.peak = stat.current
+    device = _of(ordinal)
+    device.peak, device.reserved_peak = device.allocated, device.reserved
 
 
 def reset_accumulated(ordinal: int) -> None:
     """Count what is allocated and freed from zero again."""
-    device = _devices[ordinal]
-    for stat in device.stats:
-        stat.allocated = stat.freed = 0
-    device.out_of_memory = 0
+    device = _of(ordinal)
+    device.ever, device.base, device.out_of_memory = 0, device.allocated, 0
 
 
 def statistics(ordinal: int) -> dict:
     """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
-    device = _devices[ordinal]
-    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), device.held)
-    figures |= dict.fromkeys(("allocation", "active", "segment"), device.storages)
-    figures |= {"reserved_bytes": device.reserved, "inactive_split_bytes": _Stat(), "inactive_split": _Stat()}
+    device = _of(ordinal)
+    held = (device.allocated, device.peak, device.ever, device.base + device.ever - device.allocated)
+    reserved = (device.reserved, device.reserved_peak, device.reserved_peak, device.reserved_peak - device.reserved)
+    count = (device.count, device.count, device.count, 0)
+    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held)
+    figures |= dict.fromkeys(("allocation", "active", "segment"), count)
+    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0, 0), "inactive_split": (0, 0, 0, 0)}
     pools = ("all", "small_pool", "large_pool")
-    nested: dict = {name: {pool: vars(stat).copy() for pool in pools} for name, stat in figures.items()}
-    nested |= {name: vars(_Stat()) for name in ("oversize_allocations", "oversize_segments")}
+    nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
+    nested |= {name: _stat(0, 0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
     counts = {"num_ooms": device.out_of_memory, "num_device_alloc": device.grown, "num_device_free": device.emptied}
     counts |= {"num_sync_all_streams": device.emptied, "num_alloc_retries": 0, "max_split_size": -1}
     return nested | counts
 
 
-_UNITS = {"": 1, "b": 1, **{u: 1024**k for k, p in enumerate("kmgt", 1) for u in (p, f"{p}b", f"{p}ib")}}
+def _stat(*figures: int) -> dict[str, int]:
+    return dict(zip(("current", "peak", "allocated", "freed"), figures, strict=True))
 
 
 def parse_bytes(memory: int | str | None) -> int | None:
@@ -214,13 +211,10 @@ def parse_bytes(memory: int | str | None) -> int | None:
         return None
     if isinstance(memory, bool) or not isinstance(memory, (int, str)):
         raise TypeError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
-    text = str(memory).strip().lower()
-    number = text.rstrip("bikmgt ")
-    unit = text[len(number) :].strip()
-    try:
-        nbytes = int(float(number) * _UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}") from None
+    found = re.fullmatch(r"(-?\d+\.?\d*)\s*(b|([kmgt])(i?b)?)?", str(memory).strip().lower())
+    if found is None:
+        raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
+    nbytes = int(float(found[1]) * 1024 ** ("kmgt".find(found[3] or "-") + 1))
     if nbytes < BLOCK:
         raise ValueError(f"memory must be at least {BLOCK} bytes, got {memory!r}")
     return nbytes

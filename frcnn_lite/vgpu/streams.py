@@ -5,10 +5,8 @@ Only `torch.cuda._sleep` keeps a stream busy, for as long as it says, and whoeve
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
-import warnings
 from typing import Any
 
 import torch
@@ -130,13 +128,8 @@ class Event:
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         if self.device != end.device:
             raise errors.other_devices_event()
-        _note()
+        errors.note("virtual GPUs have no times: this is how long the host took")
         return (end._time - self._time) * 1e3
-
-
-@functools.cache
-def _note() -> None:
-    warnings.warn("virtual GPUs have no times: this is how long the host took", stacklevel=3)
 
 
 def default(ordinal: int) -> Stream:

@@ -78,22 +78,20 @@ def test_the_rest_of_the_surface():
 
 
 def test_accumulated_figures():
+    kept = torch.zeros(1000, device="cuda:2")
     gc.collect()
     torch.cuda.reset_accumulated_memory_stats(2)
     torch.cuda.reset_peak_memory_stats(2)
-    before = torch.cuda.memory_stats(2)
+    held = torch.cuda.memory_allocated(2)
     x = [torch.zeros(1000, device="cuda:2") for _ in range(3)]
     del x
-    after = torch.accelerator.memory_stats(2)
-    gained = {key: after[key] - before[key] for key in after}
-    for key, each in (("allocated_bytes.all", 4096), ("allocation.all", 1)):
-        assert [gained[f"{key}.{kind}"] for kind in ("allocated", "freed", "peak", "current")] == [3 * each] * 3 + [0]
+    stats = torch.accelerator.memory_stats(2)
+    figures = [stats[f"allocated_bytes.all.{kind}"] for kind in ("allocated", "freed", "peak", "current")]
+    assert figures == [3 * 4096, 3 * 4096, held + 3 * 4096, held]
     torch.accelerator.reset_accumulated_memory_stats(2)
-    assert (
-        torch.cuda.memory_stats(2)["allocation.all.freed"]
-        == 0
-        == torch.cuda.memory_stats(2)["allocation.all.allocated"]
-    )
+    del kept
+    stats = torch.cuda.memory_stats(2)
+    assert (stats["active_bytes.all.allocated"], stats["active_bytes.all.freed"]) == (0, 4096)
 
 
 MIB = 1 << 20

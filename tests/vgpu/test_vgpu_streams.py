@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from frcnn_lite.vgpu import streams
+from frcnn_lite.vgpu import errors, streams
 
 FOREVER = 10**15  # cycles: far longer than any test
 MOMENT = int(streams._CLOCK / 50)  # 20 ms
@@ -62,7 +62,7 @@ def test_elapsed_time_is_the_hosts_and_says_so(timed):
     torch.cuda._sleep(MOMENT)
     end.record()
     end.synchronize()
-    streams._note.cache_clear()
+    errors.note.cache_clear()
     with pytest.warns(UserWarning, match="no times: this is how long the host took"):
         assert start.elapsed_time(end) >= 20
 
