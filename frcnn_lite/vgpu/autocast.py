@@ -37,8 +37,7 @@ _BANNED = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
     "In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits\n"
-    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
-    "safe to autocast."
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast."
 )
 
 _cache: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # leaf weights and their copies in the lower precision

@@ -53,14 +53,7 @@ def batch_norm_elemt(
 
 
 def batch_norm_backward_reduce(
-    grad_out: Tensor,
-    input: Tensor,
-    mean: Tensor,
-    invstd: Tensor,
-    weight: Tensor | None,
-    input_g: bool,
-    weight_g: bool,
-    bias_g: bool,
+    grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, *wanted: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One rank's sums (C,) of the gradient and of gradient times centred input; the gradients of weight and bias."""
     others = _all_but_channels(input)
@@ -71,19 +64,13 @@ def batch_norm_backward_reduce(
 
 
 def batch_norm_backward_elemt(
-    grad_out: Tensor,
-    input: Tensor,
-    mean: Tensor,
-    invstd: Tensor,
-    weight: Tensor | None,
-    sum_dy: Tensor,
-    sum_dy_xmu: Tensor,
-    count: Tensor,
+    grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, *over_ranks: Tensor
 ) -> Tensor:
     """The gradient of the input, from the sums over all ranks."""
-    rows = count.sum()
-    slope = _along(sum_dy_xmu / rows * invstd**2, input)
-    grad = _wide(grad_out) - _along(sum_dy / rows, input) - (_wide(input) - _along(mean, input)) * slope
+    grad_sum, product_sum, counts = over_ranks
+    rows = counts.sum()
+    slope = _along(product_sum / rows * invstd**2, input)
+    grad = _wide(grad_out) - _along(grad_sum / rows, input) - (_wide(input) - _along(mean, input)) * slope
     return (grad * _along(invstd if weight is None else invstd * weight, input)).to(input.dtype)
 
 

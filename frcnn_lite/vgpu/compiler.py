@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from typing import Any
 
 import torch
 
+from frcnn_lite.vgpu import errors
 from frcnn_lite.vgpu.patches import Patches
 
 
@@ -21,7 +21,7 @@ def install(patches: Patches) -> None:
 
     @functools.wraps(original)
     def compile(*args: Any, **kwargs: Any) -> Any:
-        _warn()
+        errors.note("virtual GPUs do not compile: functions of torch.compile run eagerly")
         compiled = original(*args, **kwargs)
         if not loaded:
             loaded.append(True)
@@ -36,8 +36,3 @@ def _force_eager(patches: Patches) -> None:
     from torch._dynamo import eval_frame
 
     patches.set(eval_frame, "_stance", eval_frame.DynamoStance("force_eager"))
-
-
-@functools.cache
-def _warn() -> None:
-    warnings.warn("virtual GPUs do not compile: functions of torch.compile run eagerly", stacklevel=4)

@@ -27,25 +27,22 @@ def install(patches: Patches) -> None:
     for name, function in _accelerator_functions().items():
         patches.set(torch._C, f"_accelerator_{name}", function)
     patches.set(torch._C, "_get_accelerator", lambda check=None: _CUDA)
+    patches.on_restore(streams.busy.clear)
     owner = os.getpid()
     patches.set(cuda, "_is_in_bad_fork", lambda: os.getpid() != owner)
-    patches.set(cuda, "_initialized", False)
-    patches.set(cuda, "_queued_calls", [])
-    patches.set(cuda, "_cached_device_count", None)
-    patches.set(cuda, "_cudart", object())
-    patches.set(cuda, "_device_count_nvml", lambda: -1)
-    patches.set(cuda, "_exchange_device", devices.exchange)
-    patches.set(cuda, "_maybe_exchange_device", devices.exchange)
-    patches.set(cuda, "_get_device_properties", _properties)
+    own: dict[str, Any] = {"_initialized": False, "_queued_calls": [], "_cached_device_count": None}
+    own |= {"_cudart": object(), "_device_count_nvml": lambda: -1, "_get_device_properties": _properties}
+    own |= dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), devices.exchange)
+    own |= {"is_bf16_supported": lambda including_emulation=True: True, "get_arch_list": list}
+    own |= {"get_allocator_backend": lambda: "native"}
+    for name, value in own.items():
+        patches.set(cuda, name, value)
     for name, kind in (("Stream", streams.Stream), ("Event", streams.Event)):
         for module in (cuda, cuda.streams, torch):
             patches.set(module, name, kind)
     patches.set(cuda, "current_stream", lambda device=None: streams.current(_ordinal(device)))
     patches.set(cuda, "default_stream", lambda device=None: streams.default(_ordinal(device)))
     patches.set(cuda, "set_stream", lambda stream: None if stream is None else streams.make_current(stream))
-    patches.set(cuda, "is_bf16_supported", lambda including_emulation=True: True)
-    patches.set(cuda, "get_arch_list", list)
-    patches.set(cuda, "get_allocator_backend", lambda: "native")
     for module in (cuda, cuda.graphs):
         patches.set(module, "is_current_stream_capturing", lambda: False)
     for module in (cuda, cuda.memory):
@@ -72,51 +69,44 @@ def _properties(ordinal: int) -> SimpleNamespace:
 
 
 def _cuda_functions() -> dict[str, Callable]:
-    check = devices.check
+    on_device: dict[str, Callable] = {"memoryStats": memory.statistics, "getMemoryFraction": memory.fraction}
+    on_device |= {"resetPeakMemoryStats": memory.reset_peak, "resetAccumulatedMemoryStats": memory.reset_accumulated}
     return {
         "init": devices.initialise,
         "getDeviceCount": devices.count,
         "getDevice": devices.current,
         "setDevice": devices.set_current,
-        "exchangeDevice": devices.exchange,
-        "maybeExchangeDevice": devices.exchange,
         "canDeviceAccessPeer": lambda device, peer: device != peer,
-        "getArchFlags": lambda: None,
-        "synchronize": lambda: None,
-        "sleep": lambda cycles: None,
-        "ipc_collect": lambda: None,
-        "set_sync_debug_mode": lambda mode: None,
+        "synchronize": lambda: streams.synchronize(devices.current()),
+        "sleep": streams.sleep,
         "get_sync_debug_mode": lambda: 0,
-        "memoryStats": lambda ordinal: memory.statistics(check(ordinal)),
-        "resetPeakMemoryStats": lambda ordinal: memory.reset_peak(check(ordinal)),
-        "resetAccumulatedMemoryStats": check,
         "emptyCache": memory.empty_cache,
-        "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(check(ordinal), fraction),
-        "getMemoryFraction": lambda ordinal: memory.fraction(check(ordinal)),
+        "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(devices.check(ordinal), fraction),
         "isCurrentStreamCapturing": lambda: False,
         "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
-        "setStream": lambda stream_id, device_index, device_type: streams.make_current(
-            streams.Stream(device=device_index, stream_id=stream_id)
-        ),
+        "setStream": lambda **named: streams.make_current(streams.Stream(**named)),
+        **dict.fromkeys(("exchangeDevice", "maybeExchangeDevice"), devices.exchange),
+        **dict.fromkeys(("getArchFlags", "ipc_collect", "set_sync_debug_mode"), lambda *_: None),
+        **{name: _checked(function) for name, function in on_device.items()},
     }
 
 
 def _accelerator_functions() -> dict[str, Callable]:
-    check = devices.check
+    on_device: dict[str, Callable] = {"getDeviceStats": memory.statistics, "getMemoryInfo": memory.free_and_total}
+    on_device |= {"resetPeakStats": memory.reset_peak, "resetAccumulatedStats": memory.reset_accumulated}
     return {
         "getAccelerator": lambda: _CUDA,
         "getDeviceIndex": devices.current,
-        "setDeviceIndex": devices.exchange,
-        "exchangeDevice": devices.exchange,
-        "maybeExchangeDevice": devices.exchange,
-        "getStream": lambda ordinal: streams.current(check(ordinal)),
+        "getStream": streams.current,
         "setStream": streams.make_current,
-        "synchronizeDevice": check,
+        "synchronizeDevice": _checked(streams.synchronize),
         "isAllocatorInitialized": lambda: True,
         "emptyCache": memory.empty_cache,
         "emptyHostCache": lambda: None,
-        "getDeviceStats": lambda ordinal: memory.statistics(check(ordinal)),
-        "resetPeakStats": lambda ordinal: memory.reset_peak(check(ordinal)),
-        "resetAccumulatedStats": check,
-        "getMemoryInfo": lambda ordinal: memory.free_and_total(check(ordinal)),
+        **dict.fromkeys(("setDeviceIndex", "exchangeDevice", "maybeExchangeDevice"), devices.exchange),
+        **{name: _checked(function) for name, function in on_device.items()},
     }
+
+
+def _checked(function: Callable[[int], Any]) -> Callable[[int], Any]:
+    return lambda ordinal: function(devices.check(ordinal))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
 
+from frcnn_lite.vgpu import errors
 from frcnn_lite.vgpu.patches import Patches
 
 
@@ -37,13 +37,8 @@ def _over_gloo(function: Callable) -> Callable:
         if backend is not None and "nccl" in str(backend).lower():
             given["backend"] = "gloo" if ":" not in backend else re.sub("nccl", "gloo", backend, flags=re.IGNORECASE)
             given.pop("pg_options", None)
-            _note()
+            errors.note("virtual GPUs have no NCCL: this process group communicates over gloo")
         given.pop("device_id", None)  # only NCCL binds a group to a device
         return function(**given)
 
     return over_gloo
-
-
-@functools.cache
-def _note() -> None:
-    warnings.warn("virtual GPUs have no NCCL: this process group communicates over gloo", stacklevel=3)

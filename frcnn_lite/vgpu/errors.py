@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from pathlib import Path
 
 import torch
@@ -13,16 +14,30 @@ _NAMES = "Half BFloat16 Float Double Char Byte Short Int Long Bool ComplexFloat 
 LEGACY_NAMES = {getattr(torch, d): name for d, name in zip(_DTYPES.split(), _NAMES.split(), strict=True)}
 
 
-def invalid_ordinal() -> RuntimeError:
-    """The error CUDA raises for a device index the machine does not have."""
+@functools.cache
+def note(text: str) -> None:
+    """Warn whoever called our caller, once in a process."""
+    warnings.warn(text, stacklevel=3)
+
+
+def of_cuda(what: str, hint: str) -> RuntimeError:
+    """The error of a call of CUDA's runtime that failed."""
     return torch.AcceleratorError(
-        "CUDA error: invalid device ordinal\n"
-        "GPU device may be out of range, do you have enough GPUs?\n"
-        "CUDA kernel errors might be asynchronously reported at some other API call, "
-        "so the stacktrace below might be incorrect.\n"
-        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+        f"CUDA error: {what}\n{hint}\nCUDA kernel errors might be asynchronously reported at some other API call, "
+        "so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
         "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
     )
+
+
+def invalid_ordinal() -> RuntimeError:
+    """The error CUDA raises for a device index the machine does not have."""
+    return of_cuda("invalid device ordinal", "GPU device may be out of range, do you have enough GPUs?")
+
+
+def other_devices_event() -> RuntimeError:
+    """The error CUDA raises for the time between events of two devices."""
+    where = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information."
+    return of_cuda("invalid resource handle", f"Search for `cudaErrorInvalidResourceHandle' in {where}")
 
 
 def no_devices() -> RuntimeError:
@@ -32,6 +47,8 @@ def no_devices() -> RuntimeError:
 
 def out_of_memory(ordinal: int, nbytes: int, total: int, limit: int, held: int, reserved: int) -> RuntimeError:
     """The error of CUDA's caching allocator for `nbytes` that do not fit; all figures in bytes."""
+    if nbytes >= 1 << 60:
+        return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than 1EB memory.")
     allowed = f" {_size(limit)} allowed;" if limit < total else ""
     return torch.OutOfMemoryError(
         f"CUDA out of memory. Tried to allocate {_size(nbytes)}. GPU {ordinal} has a total capacity of {_size(total)} "

@@ -10,6 +10,7 @@ import dataclasses
 import re
 import threading
 import weakref
+from collections import defaultdict
 
 import torch
 
@@ -29,7 +30,8 @@ class _Device:
     reserved: int = 0
     reserved_peak: int = 0
     count: int = 0
-    ever: int = 0
+    ever: int = 0  # all that was allocated since `base` was held
+    base: int = 0
     grown: int = 0  # how often the allocator asked the driver for more
     emptied: int = 0
     out_of_memory: int = 0
@@ -48,7 +50,8 @@ class _Allocation(weakref.ref):
 # Re-entrant: a garbage collection inside the lock may free a storage, whose callback takes the lock again.
 _lock = threading.RLock()
 _live: dict[int, _Allocation] = {}
-_devices: dict[int, _Device] = {}
+_devices: defaultdict[int, _Device] = defaultdict(_Device)
+_of = _devices.__getitem__
 _capacity = TOTAL
 
 
@@ -64,13 +67,6 @@ def configure(capacity: int | None) -> None:
 def capacity() -> int:
     """Bytes of memory of every device."""
     return _capacity
-
-
-def _of(ordinal: int) -> _Device:
-    device = _devices.get(ordinal)
-    if device is None:
-        device = _devices[ordinal] = _Device()
-    return device
 
 
 def _free(allocation: _Allocation) -> None:
@@ -178,28 +174,31 @@ def reset_peak(ordinal: int) -> None:
     device.peak, device.reserved_peak = device.allocated, device.reserved
 
 
+def reset_accumulated(ordinal: int) -> None:
+    """Count what is allocated and freed from zero again."""
+    device = _of(ordinal)
+    device.ever, device.base, device.out_of_memory = 0, device.allocated, 0
+
+
 def statistics(ordinal: int) -> dict:
     """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
     device = _of(ordinal)
-    held = (device.allocated, device.peak, device.ever)
-    reserved = (device.reserved, device.reserved_peak, device.reserved_peak)
-    count = (device.count, device.count, device.count)
+    held = (device.allocated, device.peak, device.ever, device.base + device.ever - device.allocated)
+    reserved = (device.reserved, device.reserved_peak, device.reserved_peak, device.reserved_peak - device.reserved)
+    count = (device.count, device.count, device.count, 0)
     figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held)
     figures |= dict.fromkeys(("allocation", "active", "segment"), count)
-    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0), "inactive_split": (0, 0, 0)}
+    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0, 0), "inactive_split": (0, 0, 0, 0)}
     pools = ("all", "small_pool", "large_pool")
     nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
-    nested |= {name: _stat(0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
+    nested |= {name: _stat(0, 0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
     counts = {"num_ooms": device.out_of_memory, "num_device_alloc": device.grown, "num_device_free": device.emptied}
     counts |= {"num_sync_all_streams": device.emptied, "num_alloc_retries": 0, "max_split_size": -1}
     return nested | counts
 
 
-def _stat(now: int, top: int, ever: int) -> dict[str, int]:
-    return {"current": now, "peak": top, "allocated": ever, "freed": ever - now}
-
-
-_UNITS = {"": 1, "b": 1, **{u: 1024**k for k, p in enumerate("kmgt", 1) for u in (p, f"{p}b", f"{p}ib")}}
+def _stat(*figures: int) -> dict[str, int]:
+    return dict(zip(("current", "peak", "allocated", "freed"), figures, strict=True))
 
 
 def parse_bytes(memory: int | str | None) -> int | None:
@@ -212,13 +211,10 @@ def parse_bytes(memory: int | str | None) -> int | None:
         return None
     if isinstance(memory, bool) or not isinstance(memory, (int, str)):
         raise TypeError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
-    text = str(memory).strip().lower()
-    number = text.rstrip("bikmgt ")
-    unit = text[len(number) :].strip()
-    try:
-        nbytes = int(float(number) * _UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}") from None
+    found = re.fullmatch(r"(-?\d+\.?\d*)\s*(b|([kmgt])(i?b)?)?", str(memory).strip().lower())
+    if found is None:
+        raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
+    nbytes = int(float(found[1]) * 1024 ** ("kmgt".find(found[3] or "-") + 1))
     if nbytes < BLOCK:
         raise ValueError(f"memory must be at least {BLOCK} bytes, got {memory!r}")
     return nbytes

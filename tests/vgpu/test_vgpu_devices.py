@@ -103,8 +103,6 @@ def test_streams_and_events_are_ordered_no_ops():
     end.record(stream)
     end.synchronize()
     assert stream.query() and end.query()
-    with pytest.raises(RuntimeError, match="no times"):
-        start.elapsed_time(end)
     assert torch.cuda.current_stream(1) != stream
 
 

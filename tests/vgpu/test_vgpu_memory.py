@@ -75,7 +75,23 @@ def test_the_rest_of_the_surface():
     assert total - free == torch.cuda.memory_reserved(1) >= torch.cuda.memory_allocated(1) >= x.numel() * 4
     assert "CUDA memory summary" in torch.cuda.memory_summary(1)
     assert torch.cuda.memory_stats(1)["allocated_bytes.all.current"] == torch.cuda.memory_allocated(1)
-    torch.cuda.reset_accumulated_memory_stats(1)
+
+
+def test_accumulated_figures():
+    kept = torch.zeros(1000, device="cuda:2")
+    gc.collect()
+    torch.cuda.reset_accumulated_memory_stats(2)
+    torch.cuda.reset_peak_memory_stats(2)
+    held = torch.cuda.memory_allocated(2)
+    x = [torch.zeros(1000, device="cuda:2") for _ in range(3)]
+    del x
+    stats = torch.accelerator.memory_stats(2)
+    figures = [stats[f"allocated_bytes.all.{kind}"] for kind in ("allocated", "freed", "peak", "current")]
+    assert figures == [3 * 4096, 3 * 4096, held + 3 * 4096, held]
+    torch.accelerator.reset_accumulated_memory_stats(2)
+    del kept
+    stats = torch.cuda.memory_stats(2)
+    assert (stats["active_bytes.all.allocated"], stats["active_bytes.all.freed"]) == (0, 4096)
 
 
 MIB = 1 << 20
