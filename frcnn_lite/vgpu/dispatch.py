@@ -34,20 +34,6 @@ _FACTORIES, _CPU = DispatchKeySet(DispatchKey.BackendSelect), DispatchKeySet(Dis
 class _Plan:
     """What `run` must know of one operator."""
 
-    __slots__ = (
-        "alters",
-        "dense",
-        "has_device",
-        "mixed",
-        "names",
-        "nests",
-        "random",
-        "resizes",
-        "shares",
-        "splits",
-        "written",
-    )
-
     def __init__(self, func: torch._ops.OpOverload) -> None:
         schema = func._schema
         name = schema.name.removeprefix("aten::")
