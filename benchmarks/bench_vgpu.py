@@ -9,14 +9,19 @@ FakeTensorMode computes no values, so only its shapes and devices are checked.
 from __future__ import annotations
 
 import copy
+import statistics
 import time
 from collections.abc import Callable
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_map
 
 from frcnn_lite import vgpu
+from frcnn_lite.data import DigitScenes, collate
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
+from frcnn_lite.parallel import reduce_loss
 
 Step = Callable[[], torch.Tensor]
 
@@ -97,6 +102,66 @@ def two_devices() -> tuple[Step, Step]:
     return step, halves
 
 
+def detector(gpus: int) -> tuple[nn.Module, Step]:
+    """Faster R-CNN lite and its training step on eight pictures: on GPUs under nn.DataParallel, or, for `gpus` 0, with
+    the same two halves one after the other on the CPU."""
+    torch.manual_seed(0)
+    model = FasterRCNN(FasterRCNNConfig()).train()
+    scenes = DigitScenes("train", 8, seed=0)
+    given = (*collate([scenes[i] for i in range(8)])[:3], torch.arange(8))
+    if gpus:
+        model, given = model.cuda(), tuple(tensor.cuda() for tensor in given)
+    parallel = nn.DataParallel(model, list(range(gpus))) if gpus else None
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)  # every step is the same
+
+    def step() -> torch.Tensor:
+        if parallel is not None:
+            parts = parallel(*given)
+        else:
+            halves = [model(*half) for half in zip(*(tensor.chunk(2) for tensor in given), strict=True)]
+            parts = tree_map(lambda one, other: torch.cat([one, other]), *halves)
+        loss = torch.stack(list(reduce_loss(parts.sums, parts.counts).values())).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+        return loss
+
+    return model, step
+
+
+def detector_times(rounds: int = 15) -> tuple[float, float, float, float]:
+    """Median milliseconds of a training step: on the CPU, on two virtual GPUs, in FakeTensorMode; and the ratio of the
+    first two, median over rounds.
+
+    In every round virtual GPUs are off for the one and on for the other, so that a busy machine slows both.
+    """
+    plain_model, plain = detector(0)
+    with vgpu.virtual_gpus(2, force=True):
+        model, virtual = detector(2)
+        found = [virtual(), *(p.grad for p in model.parameters())]
+        for expected, one in zip([plain(), *(p.grad for p in plain_model.parameters())], found, strict=True):
+            check_equal(expected.detach(), one, "Faster R-CNN lite")
+    pairs = []
+    for _ in range(rounds):
+        before = milliseconds(plain)
+        with vgpu.virtual_gpus(2, force=True):
+            pairs.append((before, milliseconds(virtual)))
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        _, step = detector(0)
+        step()
+        fake = statistics.median(milliseconds(step) for _ in range(rounds))
+    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+    return ours, theirs, fake, statistics.median(b / a for a, b in pairs)
+
+
+def milliseconds(step: Step) -> float:
+    """Processor time of one call."""
+    started = time.process_time()
+    step()
+    return (time.process_time() - started) * 1e3
+
+
 def check_equal(expected: torch.Tensor, found: torch.Tensor, what: str) -> None:
     if not torch.allclose(expected.cpu(), found.detach().cpu(), rtol=1e-4, atol=1e-6):
         raise AssertionError(f"{what}: the virtual result differs from the CPU's")
@@ -147,6 +212,9 @@ def main() -> None:
         cells = [f"{t:9.1f}" if t is not None else f"{'-':>9}" for t in (before, enabled, virtual, fake)]
         ratio = f"{virtual / before:8.2f}" if virtual is not None else ""
         print(f"{name:38} {' '.join(cells)}   {ratio}")
+    plain, virtual, fake, ratio = detector_times()
+    print("Faster R-CNN lite, training step of 8 pictures, milliseconds, medians of rounds that alternate:")
+    print(f"CPU, two halves {plain:.0f}; DataParallel on 2 virtual GPUs {virtual:.0f}; fake {fake:.0f}   {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
+from torch.utils._pytree import tree_leaves, tree_map
 
 from frcnn_lite.vgpu import devices
 from frcnn_lite.vgpu.patches import Patches
+from frcnn_lite.vgpu.tensor import wrap
 
 
 def install(patches: Patches) -> None:
     """Replace `torch._C._scatter`, `_gather`, `_broadcast`, `_broadcast_coalesced` and their `_out` forms."""
     functions = (scatter, scatter_out, gather, gather_out, broadcast, broadcast_out, broadcast_coalesced)
     patches.functions(torch._C, "_", *functions)
+    for flat in (torch._C._nn.flatten_dense_tensors, torch._C._nn.unflatten_dense_tensors):  # type: ignore[attr-defined]
+        patches.set(torch._C._nn, flat.__name__, _on_host(flat))
     # torch.nn.parallel keeps one copy stream per device in a list as long as the first machine it saw.
     patches.set(torch.nn.parallel._functions, "_streams", None)
 
@@ -119,5 +123,17 @@ def broadcast_coalesced(tensors: Sequence[Tensor], ordinals: Sequence[int], buff
     """For each device, all tensors. The first device must hold them already and gets the tensors themselves."""
     home = devices.PUBLIC[devices.check(ordinals[0])]
     _require(all(t.device == home for t in tensors), f"All tensors must be on devices[0]: {ordinals[0]}")
-    rest = [[t.detach().to(devices.PUBLIC[devices.check(k)], copy=True) for t in tensors] for k in ordinals[1:]]
+    rest = [[wrap(t._host.clone(), devices.check(k)) for t in tensors] for k in ordinals[1:]]  # type: ignore[attr-defined]
     return [list(tensors), *rest]
+
+
+def _on_host(flat: Callable) -> Callable:
+    """`flat(*lists of tensors)` at one go where nobody would see more: as operators it is a view of each parameter."""
+
+    def on_host(*args: Any) -> Any:
+        ordinals = {getattr(t, "_ordinal", None) for t in tree_leaves(args)}
+        if len(ordinals) != 1 or None in ordinals or torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack():
+            return flat(*args)
+        return tree_map(lambda host: wrap(host, *ordinals), flat(*tree_map(lambda t: t._host, args)))
+
+    return on_host

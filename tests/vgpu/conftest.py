@@ -23,3 +23,9 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
         torch.manual_seed(0)
         yield devices
         torch.set_default_device(None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _name_torch(record_testsuite_property) -> None:
+    """For compatibility.py, which reads the results of --junitxml."""
+    record_testsuite_property("torch", torch.__version__)

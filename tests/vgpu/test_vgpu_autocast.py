@@ -120,7 +120,7 @@ def test_it_belongs_to_a_thread_and_data_parallel_passes_it_on():
             return out
 
     dp = nn.DataParallel(Spy(4, 2).cuda(), [0, 1, 2])
-    with torch.autocast("cuda", dtype=torch.float16):  # parallel_apply passes on no other dtype
+    with torch.autocast("cuda", dtype=torch.float16):
         other: list = []
         thread = threading.Thread(target=lambda: other.append(torch.is_autocast_enabled("cuda")))
         thread.start()
@@ -128,6 +128,10 @@ def test_it_belongs_to_a_thread_and_data_parallel_passes_it_on():
         assert other == [False]
         out = dp(torch.ones(6, 4))
     assert out.dtype is torch.float16
+    assert sorted(seen, key=lambda s: s[1]) == [(torch.float16, k, True) for k in range(3)]
+    seen.clear()
+    with torch.autocast("cuda", dtype=torch.bfloat16):  # parallel_apply hands on that it is on, not the dtype
+        dp(torch.ones(6, 4))
     assert sorted(seen, key=lambda s: s[1]) == [(torch.float16, k, True) for k in range(3)]
 
 

@@ -76,7 +76,7 @@ vgpu.disable()
 from torch._dynamo import eval_frame
 assert eval_frame._stance.stance == "default"
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
 
 
 def test_generators_of_another_device_are_refused(gpus):

@@ -167,7 +167,7 @@ class TestCapacity:
             "if len(sys.argv) > 1: subprocess.run([sys.executable, __file__])\n"
         )
         command = [sys.executable, "-m", "frcnn_lite.vgpu", "--force", "--memory", "64MiB", str(script), "again"]
-        assert subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.split() == ["64", "64"]
+        assert subprocess.run(command, capture_output=True, text=True, timeout=600).stdout.split() == ["64", "64"]
 
     @pytest.mark.parametrize(
         ("text", "nbytes"), [(4096, 4096), ("4096", 4096), ("1.5k", 1536), ("2 MB", 2 * MIB), ("3GiB", 3 << 30)]

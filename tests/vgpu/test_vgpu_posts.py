@@ -9,7 +9,7 @@ POSTS = Path(__file__).parents[2] / "notebooks" / "posts"
 
 def run(gpus: int, post: str) -> list[str]:
     command = [sys.executable, "-m", "frcnn_lite.vgpu", "--gpus", str(gpus), "--force", str(POSTS / post)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return done.stdout.splitlines()
 
 

@@ -52,7 +52,7 @@ def test_a_forked_child_gets_cudas_own_refusal(gpus):
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "frcnn_lite.vgpu", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
 
 class TestCommandLine:

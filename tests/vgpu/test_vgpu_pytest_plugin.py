@@ -38,7 +38,7 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.
     plugin = [] if INSTALLED else ["-p", PLUGIN]
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", *plugin, *arguments]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("FRCNN_LITE", "PYTEST_"))} | environment
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 
 def write(folder: Path, session: int) -> None:

@@ -90,13 +90,25 @@ def test_files_of_younger_dtypes_come_back_to_their_gpu(gpus, dtype):
     assert torch.load(file).device == torch.device("cuda:1")
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_export_leaves_a_size_open_that_passes_through_item(gpus, device):
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return x * torch.tensor(x.size(0)).item()
+
+    sizes = ({0: torch.export.Dim("batch", min=2, max=64)},)
+    program = torch.export.export(Scaled(), (torch.ones(4, 3, device=device),), dynamic_shapes=sizes, strict=False)
+    found = program.module()(torch.ones(5, 3, device=device))
+    assert found.device == torch.device(device) and found.tolist() == [[5.0] * 3] * 5
+
+
 def start_python(code: str, **environment: str) -> subprocess.CompletedProcess:
     """A fresh interpreter that reads the start-up file as one that has it installed does."""
     root = str(Path(importlib.util.find_spec("frcnn_lite").origin).parents[1])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FRCNN_LITE")}
     read = f"import sys; sys.path.insert(0, {root!r}); exec(open({str(PTH)!r}).read())\n"
     command = [sys.executable, "-c", read + code]
-    return subprocess.run(command, env={**kept, **environment}, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, env={**kept, **environment}, capture_output=True, text=True, timeout=600)
 
 
 class TestStartUp:
