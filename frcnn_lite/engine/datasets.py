@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 from frcnn_lite.data import (
     AnnotatedPictures,
@@ -20,7 +21,8 @@ from frcnn_lite.engine.config import TrainConfig
 
 TEST_SEED = 0  # not the run's: every run is judged on the same pictures
 KEEP_BYTES = 2**30
-VIEWS = {"flip": 0.5, "zoom": 0.25, "light": 0.2}  # of the pictures of a folder: most things have no writing on them
+# Of the pictures of a folder: most things have no writing on them.
+VIEWS: dict[str, Any] = {"flip": 0.5, "zoom": 0.25, "light": 0.2}
 
 
 def train_pictures(config: TrainConfig) -> DetectionDataset:
