@@ -4,7 +4,7 @@
     python benchmarks/equal_time.py --data voc:data/BCCD --minutes 10
 
 Ours is what `python -m frcnn_lite train --data DATA --minutes M` trains, nothing chosen by hand. Torchvision's gets the
-same pictures in the same order and as often mirrored, the same backbone, anchors, numbers of samples and proposals,
+same pictures in the same order and as much changed, the same backbone, anchors, numbers of samples and proposals,
 width of the head, optimizer and schedule; the RoIAlign, matching, sampling and losses are its own. Both train for as
 many steps as fit into the minutes. Steps are timed for both in turn before anything is trained, so that a busy hour
 later slows the runs down and changes nothing that they find. Both are judged by the same code on the same unseen
@@ -28,7 +28,7 @@ from torchvision.models.detection.rpn import AnchorGenerator
 from torchvision.ops import MultiScaleRoIAlign
 
 from frcnn_lite import engine
-from frcnn_lite.data import Batch, collate, mirror
+from frcnn_lite.data import Augmentation, Batch, collate
 from frcnn_lite.detection.backbone import LiteBackbone
 from frcnn_lite.detection.postprocess import Detections
 from frcnn_lite.engine.optim import build_optimizer
@@ -57,8 +57,9 @@ class TorchvisionTrainer:
 
     def take_step(self, batch: Batch) -> None:
         """Forward, backward, update."""
-        if self.config.flip > 0:
-            batch = mirror(batch, torch.rand(len(batch.images), generator=self.generator) < self.config.flip)
+        batch = self.config.augmentation(
+            batch, torch.rand(len(batch.images), Augmentation.DRAWS, generator=self.generator)
+        )
         targets = [
             {"boxes": boxes[labels >= 0], "labels": labels[labels >= 0] + 1}  # 0 is its background
             for boxes, labels in zip(batch.boxes, batch.labels, strict=True)
