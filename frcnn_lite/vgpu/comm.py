@@ -124,7 +124,8 @@ def broadcast_coalesced(tensors: Sequence[Tensor], ordinals: Sequence[int], buff
     home = devices.PUBLIC[devices.check(ordinals[0])]
     _require(all(t.device == home for t in tensors), f"All tensors must be on devices[0]: {ordinals[0]}")
     hosts: list[Tensor] = [t._host for t in tensors]  # type: ignore[attr-defined]
-    return [list(tensors), *([wrap(host.clone(), devices.check(k)) for host in hosts] for k in ordinals[1:])]
+    copies: list[list[Any]] = [[wrap(host.clone(), devices.check(k)) for host in hosts] for k in ordinals[1:]]
+    return [list(tensors), *copies]
 
 
 def _on_host(flat: Callable) -> Callable:
