@@ -123,17 +123,19 @@ def broadcast_coalesced(tensors: Sequence[Tensor], ordinals: Sequence[int], buff
     """For each device, all tensors. The first device must hold them already and gets the tensors themselves."""
     home = devices.PUBLIC[devices.check(ordinals[0])]
     _require(all(t.device == home for t in tensors), f"All tensors must be on devices[0]: {ordinals[0]}")
-    rest = [[wrap(t._host.clone(), devices.check(k)) for t in tensors] for k in ordinals[1:]]  # type: ignore[attr-defined]
-    return [list(tensors), *rest]
+    hosts: list[Tensor] = [t._host for t in tensors]  # type: ignore[attr-defined]
+    copies: list[list[Any]] = [[wrap(host.clone(), devices.check(k)) for host in hosts] for k in ordinals[1:]]
+    return [list(tensors), *copies]
 
 
 def _on_host(flat: Callable) -> Callable:
     """`flat(*lists of tensors)` at one go where nobody would see more: as operators it is a view of each parameter."""
 
     def on_host(*args: Any) -> Any:
-        ordinals = {getattr(t, "_ordinal", None) for t in tree_leaves(args)}
+        ordinals: set[Any] = {getattr(t, "_ordinal", None) for t in tree_leaves(args)}
         if len(ordinals) != 1 or None in ordinals or torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack():
             return flat(*args)
-        return tree_map(lambda host: wrap(host, *ordinals), flat(*tree_map(lambda t: t._host, args)))
+        ordinal = ordinals.pop()
+        return tree_map(lambda host: wrap(host, ordinal), flat(*tree_map(lambda t: t._host, args)))
 
     return on_host

@@ -51,6 +51,17 @@ def test_sums_of_sparse_and_dense_tensors_keep_their_order(gpus):
     assert total[0].tolist() == [2, 2] and total[1].to_dense().tolist() == [2, 0, 0]
 
 
+@torch.no_grad()
+def test_sums_at_one_go_are_those_of_the_operators_that_a_trace_sees(gpus):
+    parts = [[torch.arange(6.0, device=gpu).view(2, 3), torch.ones(2, device=gpu)] for gpu in gpus[:2]]
+    found = comm.reduce_add_coalesced(parts, 0)
+    with vgpu.trace() as trace:
+        seen = comm.reduce_add_coalesced(parts, 0)
+    assert "cat" in {event.name for event in trace.events}
+    for one, other, part in zip(found, seen, parts[0], strict=True):
+        assert one.equal(other) and one.equal(part * 2) and one.device == other.device == gpus[0]
+
+
 def test_priorities_of_streams(gpus):
     low, high = torch.cuda.Stream.priority_range()
     assert low == 0 and high < 0 and torch.cuda.Stream(priority=high).priority == high
