@@ -29,6 +29,7 @@ from torchvision.ops import MultiScaleRoIAlign
 
 from frcnn_lite import engine
 from frcnn_lite.data import Augmentation, Batch, collate
+from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.detection.backbone import LiteBackbone
 from frcnn_lite.detection.postprocess import Detections
 from frcnn_lite.engine.optim import build_optimizer
@@ -192,7 +193,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     everything = {} if options.data == "digits" else {"train_images": sys.maxsize, "test_images": sys.maxsize}
-    config = engine.fit_to_data(engine.TrainConfig(data=options.data, **everything))
+    model = FasterRCNNConfig(roi_op="align")  # what the command line takes
+    config = engine.fit_to_data(engine.TrainConfig(data=options.data, model=model, **everything))
     steps = options.steps or steps_of_both(options.minutes, config)
     print(f"{options.data}, {options.minutes:g} minutes: {steps[0]} steps of ours, {steps[1]} of torchvision's")
     for kind, count in zip((OursTrainer, TorchvisionTrainer), steps, strict=True):

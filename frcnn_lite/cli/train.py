@@ -36,6 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--zoom", type=float, help="how much larger or smaller they are shown at most (0.25, likewise)")
     parser.add_argument("--light", type=float, help="how much each colour's brightness varies at most (0.2, likewise)")
     parser.add_argument(
+        "--roi-op",
+        choices=("align", "pool"),
+        help="how regions are read: RoIAlign (default: closer boxes) or RoI pooling",
+    )
+    parser.add_argument(
         "--handle",
         action="append",
         metavar="DEFECT=ACTION",
@@ -82,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 def _stored_config(options: argparse.Namespace) -> "TrainConfig":
     from frcnn_lite import engine
 
-    given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs")}}
+    given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs", "roi_op")}}
     fixed = [name for name, value in given.items() if value is not None and name not in ("gpus", "workers")]
     if fixed:
         raise ValueError(f"--resume goes on as the run was begun; leave out --{fixed[0].replace('_', '-')}")
@@ -92,11 +97,12 @@ def _stored_config(options: argparse.Namespace) -> "TrainConfig":
 
 def _new_config(options: argparse.Namespace) -> "TrainConfig":
     from frcnn_lite import engine
+    from frcnn_lite.detection import FasterRCNNConfig
 
     given = {name: value for name, value in _given(options).items() if value is not None}
     if given.get("data", "digits") != "digits":
         given = {"train_images": sys.maxsize, "test_images": sys.maxsize, **given}  # digits alone are without end
-    config = engine.TrainConfig(**given)
+    config = engine.TrainConfig(**given, model=FasterRCNNConfig(roi_op=options.roi_op or "align"))
     # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
     engine.RunDirectory.require_free(options.out)
     config = engine.fit_to_data(config, keep_image_size=options.image_size is not None)
