@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,4 @@ def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     gc.collect()
     monkeypatch.setattr(memory, "_live", {})
-    monkeypatch.setattr(memory, "_devices", {})
+    monkeypatch.setattr(memory, "_devices", defaultdict(memory._Device))

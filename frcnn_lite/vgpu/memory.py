@@ -51,8 +51,11 @@ class _Allocation(weakref.ref):
 _lock = threading.RLock()
 _live: dict[int, _Allocation] = {}
 _devices: defaultdict[int, _Device] = defaultdict(_Device)
-_of = _devices.__getitem__
 _capacity = TOTAL
+
+
+def _of(ordinal: int) -> _Device:
+    return _devices[ordinal]
 
 
 def configure(capacity: int | None) -> None:

@@ -17,7 +17,7 @@ print("stopped:", result.interrupted, load_run("run").step == len(result.history
 
 def test_a_stopped_cell_saves_and_ends_without_an_error(tmp_path):
     kernel, client = manager.start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
-    printed, errors, pressed = "", "", False
+    printed, errors, press_at = "", "", 2
     try:
         cell = client.execute(CELL)
         deadline = time.monotonic() + 180
@@ -28,9 +28,10 @@ def test_a_stopped_cell_saves_and_ends_without_an_error(tmp_path):
                 printed += content["text"]
             if kind == "error":
                 errors += content["ename"]
-            if "step 1\n" in printed and not pressed:
+            # A press that is heard ends the run after the step at hand. One can be lost; it is repeated, as by hand.
+            if printed.count("step") >= press_at:
                 kernel.interrupt_kernel()
-                pressed = True
+                press_at += 500
             ours = message["parent_header"].get("msg_id") == cell
             if ours and kind == "status" and content["execution_state"] == "idle":
                 break
