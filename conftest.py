@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,7 +21,9 @@ NOTEBOOK_SECONDS = 300.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """nbval: this environment's kernel, our sanitiser, and a time-out within a reader's patience."""
+    """Ctrl-C as in a terminal; nbval: this environment's kernel, our sanitiser, a time-out within a reader's patience."""
+    # A shell starts what it runs in the background deaf to Ctrl-C, and a process hands that on to its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     option = config.option
     if not getattr(option, "nbval", False):
         return
