@@ -5,11 +5,14 @@ A virtual tensor has a class of this package; one that is to be an `Image`, too,
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import _foreach_supported_types as of_optimizers
+from torch.utils._foreach_utils import _foreach_supported_types as of_foreach
 
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import KINDS, VirtualTensor, is_virtual
@@ -25,6 +28,9 @@ def install(patches: Patches) -> None:
     patches.functions(Tensor, "", as_subclass)
     patches.set(Tensor, "__new__", new)
     patches.set(Tensor, "_make_subclass", staticmethod(make_subclass))
+    for kinds in (of_optimizers, of_foreach):  # what may be worked on in lists of tensors, as optimizers do on GPUs
+        kinds.append(VirtualTensor)  # type: ignore[arg-type]
+        patches.on_restore(functools.partial(kinds.remove, VirtualTensor))  # type: ignore[arg-type]
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
