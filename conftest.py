@@ -21,7 +21,7 @@ NOTEBOOK_SECONDS = 300.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Ctrl-C as in a terminal; nbval: this environment's kernel, our sanitiser, a time-out within a reader's patience."""
+    """Ctrl-C as in a terminal; nbval with this environment's kernel, our sanitiser, a reader's patience."""
     # A shell starts what it runs in the background deaf to Ctrl-C, and a process hands that on to its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     option = config.option

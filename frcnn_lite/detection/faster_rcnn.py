@@ -29,6 +29,7 @@ class FasterRCNN(nn.Module):
         self.backbone = backbone
         self.rpn = RegionProposalNetwork(config, backbone.rpn_channels, backbone.rpn_strides)
         self.box_head = BoxHead(config, backbone.roi_channels, backbone.roi_strides)
+        self.to(memory_format=torch.channels_last)
 
     def forward(
         self,

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.proposals import Proposals, first_kept
-from frcnn_lite.detection.sampling import gather_rows
 from frcnn_lite.ops import clip_boxes, decode_boxes, nms_mask
+from frcnn_lite.ops.sampling import gather_rows
 
 
 class Detections(NamedTuple):

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
-from frcnn_lite.detection.matching import IGNORED, match
 from frcnn_lite.detection.proposals import Proposals
-from frcnn_lite.detection.sampling import gather_rows, sample
-from frcnn_lite.ops import box_iou, encode_boxes, random_keys
+from frcnn_lite.ops import random_keys
+from frcnn_lite.ops.targets import assign_targets
 
 ROI_STREAM = 1
 
@@ -37,14 +36,17 @@ def make_proposal_targets(
     """
     real = labels >= 0
     candidates = torch.cat([proposals.boxes, boxes], dim=1)
-    valid = torch.cat([proposals.valid, real], dim=1)
-    matched = match(box_iou(boxes, candidates), real, config.roi_positive_iou, config.roi_positive_iou)
-    matched = torch.where(valid, matched, IGNORED)
-    keys = random_keys(seeds, candidates.shape[1], ROI_STREAM)
-    indices, matched, weights = sample(matched, keys, config.roi_samples, config.roi_positive_fraction)
-    weights = weights.to(boxes.dtype)
-    positive, gt_index = matched >= 0, matched.clamp(min=0)
-    rois = gather_rows(candidates, indices)
-    deltas = encode_boxes(gather_rows(boxes, gt_index), rois, delta_weights)
-    classes = torch.where(positive, labels.gather(1, gt_index), config.num_classes)
+    _, matched, weights, rois, deltas = assign_targets(
+        candidates,
+        boxes,
+        real,
+        random_keys(seeds, candidates.shape[1], ROI_STREAM),
+        delta_weights,
+        thresholds=(config.roi_positive_iou, config.roi_positive_iou),
+        size=config.roi_samples,
+        positive_fraction=config.roi_positive_fraction,
+        valid=torch.cat([proposals.valid, real], dim=1),
+    )
+    positive = matched >= 0
+    classes = torch.where(positive, labels.gather(1, matched.clamp(min=0)), config.num_classes)
     return ProposalTargets(rois, classes, deltas, weights, weights * positive)

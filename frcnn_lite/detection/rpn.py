@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts, box_sum, objectness_sum
-from frcnn_lite.detection.matching import match
-from frcnn_lite.detection.sampling import gather_rows, sample
-from frcnn_lite.ops import box_iou, encode_boxes, random_keys
+from frcnn_lite.ops import random_keys
+from frcnn_lite.ops.sampling import gather_rows
+from frcnn_lite.ops.targets import assign_targets
 
 RPN_STREAM = 0
 
@@ -65,20 +65,25 @@ class RegionProposalNetwork(nn.Module):
 
     def losses(self, output: RPNOutput, boxes: Tensor, labels: Tensor, seeds: Tensor) -> LossParts:
         """Objectness and box losses on a sample of anchors; ground truth boxes (B, M, 4), labels (B, M), seeds (B,)."""
-        config, anchors = self.config, output.anchors
-        iou = box_iou(boxes, anchors)
-        matched = match(iou, labels >= 0, config.rpn_positive_iou, config.rpn_negative_iou, allow_low_quality=True)
-        keys = random_keys(seeds, len(anchors), RPN_STREAM)
-        indices, matched, weights = sample(matched, keys, config.rpn_samples, config.rpn_positive_fraction)
-        weights = weights.to(output.logits.dtype)
+        config = self.config
+        indices, matched, weights, _, wanted = assign_targets(
+            output.anchors,
+            boxes,
+            labels >= 0,
+            random_keys(seeds, len(output.anchors), RPN_STREAM),
+            self.delta_weights,
+            thresholds=(config.rpn_positive_iou, config.rpn_negative_iou),
+            size=config.rpn_samples,
+            positive_fraction=config.rpn_positive_fraction,
+            allow_low_quality=True,
+        )
         positive = (matched >= 0).to(weights.dtype)
-        targets = encode_boxes(gather_rows(boxes, matched.clamp(min=0)), anchors[indices], self.delta_weights)
         logits, deltas = output.logits.gather(1, indices), gather_rows(output.deltas, indices)
         count = weights.sum(dim=1)
         return LossParts(
             sums={
                 "rpn_objectness": objectness_sum(logits, positive, weights),
-                "rpn_box": box_sum(deltas, targets, weights * positive, config.smooth_l1_beta),
+                "rpn_box": box_sum(deltas, wanted, weights * positive, config.smooth_l1_beta),
             },
             counts={"rpn_objectness": count, "rpn_box": count},
         )

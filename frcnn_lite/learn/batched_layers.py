@@ -9,10 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frcnn_lite.detection.matching import IGNORED, match
-from frcnn_lite.detection.sampling import gather_rows, sample
 from frcnn_lite.learn.numpy_layers import DONTCARE_SHARE, Rule
 from frcnn_lite.ops import box_area, box_iou, encode_boxes
+from frcnn_lite.ops.matching import IGNORED, match
+from frcnn_lite.ops.sampling import gather_rows, sample
 
 
 class Truth(NamedTuple):

@@ -114,10 +114,8 @@ def set_(self: Tensor, source: Any = None, *layout: Any) -> Tensor:
         ordinal = memory.ordinal_of(storage.untyped_storage() if isinstance(storage, Tensor) else storage)
         if ordinal != self._ordinal:
             place = devices.CPU if ordinal is None else devices.PUBLIC[ordinal]
-            text = (
-                f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
-            )
-            raise RuntimeError(f'{text}"{place}".  This is no longer allowed; the devices must match.')
+            text = f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different '
+            raise RuntimeError(f'{text}device "{place}".  This is no longer allowed; the devices must match.')
     return _base.set_(self, *(() if source is None else (source, *layout)))
 
 
@@ -126,13 +124,9 @@ def set_data(self: Tensor, new: Tensor) -> None:
     if isinstance(self, UninitializedTensorMixin) and isinstance(new, UninitializedTensorMixin):
         lazy.follow(self, new)
     ours, theirs = is_virtual(self), is_virtual(new)
+    _exchange(self, new) if ours != theirs else _data.__set__(self, new)
     if ours and theirs:
-        _data.__set__(self, new)
         self._host, self._ordinal = new._host, new._ordinal  # type: ignore[attr-defined]
-    elif ours or theirs:
-        _exchange(self, new)
-    else:
-        _data.__set__(self, new)
 
 
 def _exchange(self: Tensor, new: Tensor) -> None:

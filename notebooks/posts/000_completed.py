@@ -11,7 +11,7 @@ from torch import nn
 
 from frcnn_lite import ops, parallel
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
-from frcnn_lite.detection.matching import BACKGROUND, match
+from frcnn_lite.ops.matching import BACKGROUND, match
 
 STRIDE, CLASSES, SAMPLES, POOLED = 8, 11, 8, 3
 WEIGHTS = torch.ones(4)

@@ -4,33 +4,13 @@ import copy
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from op_counter import READS_BACK, OpCounter
 
 from frcnn_lite.detection import Detections, FasterRCNN, FasterRCNNConfig, LossParts
 from frcnn_lite.ops import box_iou
 from frcnn_lite.parallel import reduce_loss
 
 NAMES = ["rpn_objectness", "rpn_box", "head_class", "head_box"]
-READS_BACK = (
-    "_local_scalar_dense",
-    "nonzero",
-    "masked_select",
-    "unique",
-    "item",
-    "is_nonzero",
-    "equal.default",
-    "index_put",
-)
-
-
-class OpCounter(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.ops: list[str] = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.ops.append(str(func))
-        return func(*args, **(kwargs or {}))
 
 
 def train_step(model: FasterRCNN, batch) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frcnn_lite.detection.matching import IGNORED
+from frcnn_lite.ops.matching import IGNORED
 
 
 class Sample(NamedTuple):

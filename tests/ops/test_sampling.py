@@ -1,9 +1,9 @@
 import torch
 from torch import Tensor
 
-from frcnn_lite.detection.matching import BACKGROUND, IGNORED
-from frcnn_lite.detection.sampling import Sample, gather_rows, sample
 from frcnn_lite.ops import random_keys
+from frcnn_lite.ops.matching import BACKGROUND, IGNORED
+from frcnn_lite.ops.sampling import Sample, gather_rows, sample
 
 
 def draw(

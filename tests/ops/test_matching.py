@@ -1,6 +1,6 @@
 import torch
 
-from frcnn_lite.detection.matching import BACKGROUND, IGNORED, match
+from frcnn_lite.ops.matching import BACKGROUND, IGNORED, match
 
 REAL = torch.tensor([[True, True, False]])
 
