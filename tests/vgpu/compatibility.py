@@ -32,8 +32,8 @@ SCRIPTS = {
     "complex64": "operators (OpInfo), complex64",
     "check_module": "modules (module_db): outputs, gradients, devices",
     "check_optimizer": "optimizers (optim_db): three steps, every configuration",
-    "one tensor on cpu": "one tensor on the CPU: raises where FakeTensorMode does",
-    "one tensor on cuda:0": "one tensor on another GPU: raises where FakeTensorMode does",
+    "one tensor on cpu": "one tensor on the CPU: raises where a GPU does",
+    "one tensor on cuda:0": "one tensor on another GPU: raises where a GPU does",
 }
 
 

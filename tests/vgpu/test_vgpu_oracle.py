@@ -11,18 +11,6 @@ import pytest
 
 from frcnn_lite import vgpu
 
-# Where FakeTensorMode and virtual GPUs disagree, and who is right. This list only ever shrinks.
-NEGATIVE_REASONS = {
-    "as_strided_scatter": "ends in copy_, which takes tensors of several devices",
-    "select_scatter": "ends in copy_, which takes tensors of several devices",
-    "native_dropout_backward": "multiplies by the mask; FakeTensorMode takes its decomposition, which converts it",
-    "__getitem__": "FakeTensorMode does not look at the device of indices",
-    "index_put": "FakeTensorMode does not look at the device of indices",
-    "nn.functional.conv1d": "FakeTensorMode of torch 2.11 to 2.13 lets images and weights of two devices pass",
-    "nn.functional.linear_cross_entropy.chunked": "virtual GPUs refuse; not examined on hardware",
-    "nn.functional.linear_cross_entropy.chunked_none": "virtual GPUs refuse; not examined on hardware",
-}
-
 
 def sampled(name: str, one_in: int) -> bool:
     return zlib.crc32(name.encode()) % one_in == 0
@@ -44,7 +32,7 @@ OPS = {opinfo_negative.name_of(op): op for op in opinfo_negative.op_db}
 
 
 @pytest.mark.parametrize("other", ["cpu", "cuda:0"])
-@pytest.mark.parametrize("name", [n for n in OPS if sampled(n, 12) or n in NEGATIVE_REASONS])
+@pytest.mark.parametrize("name", [n for n in OPS if sampled(n, 12) or n in opinfo_negative.FAKE_ERRS])
 def test_one_argument_elsewhere(name, other):
     vgpu.enable(2, force=True)
     try:
@@ -53,7 +41,7 @@ def test_one_argument_elsewhere(name, other):
             difference = opinfo_negative.check(OPS[name], other)
     finally:
         vgpu.disable()
-    assert difference in (None, "-") or name in NEGATIVE_REASONS, difference
+    assert difference in (None, "-") or name in opinfo_negative.FAKE_ERRS, difference
 
 
 def test_a_file_of_a_checkout(tmp_path: Path, capsys: pytest.CaptureFixture):
