@@ -193,7 +193,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     everything = {} if options.data == "digits" else {"train_images": sys.maxsize, "test_images": sys.maxsize}
-    model = FasterRCNNConfig(roi_op="align")  # what the command line takes
+    model = FasterRCNNConfig(roi_op="align", class_specific_boxes=True)  # what the command line takes
     config = engine.fit_to_data(engine.TrainConfig(data=options.data, model=model, **everything))
     steps = options.steps or steps_of_both(options.minutes, config)
     print(f"{options.data}, {options.minutes:g} minutes: {steps[0]} steps of ours, {steps[1]} of torchvision's")

@@ -153,7 +153,13 @@ def test_evaluate_draws_a_report_once(trained, tmp_path, capsys):
 def test_predict_as_json(trained, tmp_path, capsys):
     trained = shutil.copytree(trained, tmp_path / "eager")  # two steps of training are sure of nothing
     text = (trained / "config.json").read_text()
-    (trained / "config.json").write_text(text.replace('"score_threshold": 0.05', '"score_threshold": 0.0'))
+    for field, old, new in (
+        ("score_threshold", "0.05", "0.0"),
+        ("detections", "32", "480"),
+        ("pre_nms_detections", "128", "480"),
+    ):
+        text = text.replace(f'"{field}": {old}', f'"{field}": {new}')
+    (trained / "config.json").write_text(text)
     good, gone = tmp_path / "good.png", tmp_path / "gone.png"
     scene = DigitScenes("test", 1)[0].image.permute(1, 2, 0).numpy()
     Image.fromarray(scene).resize((256, 192)).save(good)

@@ -102,7 +102,8 @@ def _new_config(options: argparse.Namespace) -> "TrainConfig":
     given = {name: value for name, value in _given(options).items() if value is not None}
     if given.get("data", "digits") != "digits":
         given = {"train_images": sys.maxsize, "test_images": sys.maxsize, **given}  # digits alone are without end
-    config = engine.TrainConfig(**given, model=FasterRCNNConfig(roi_op=options.roi_op or "align"))
+    model = FasterRCNNConfig(roi_op=options.roi_op or "align", class_specific_boxes=True)
+    config = engine.TrainConfig(**given, model=model)
     # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
     engine.RunDirectory.require_free(options.out)
     config = engine.fit_to_data(config, keep_image_size=options.image_size is not None)
