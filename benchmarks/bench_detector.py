@@ -76,8 +76,7 @@ def models(**changes: Any) -> tuple[nn.Module, FasterRCNN]:
         **{"proposals": 300, "roi_samples": 128, **changes},
     )
     ours = FasterRCNN(config)
-    # As it would be without us: its pictures and filters are not channels-last.
-    backbone = copy.deepcopy(ours.backbone.maps).to(memory_format=torch.contiguous_format)
+    backbone = copy.deepcopy(ours.backbone.maps)
     backbone.out_channels = ours.backbone.roi_channels
     theirs = TorchvisionFasterRCNN(
         *(backbone, CLASSES + 1),

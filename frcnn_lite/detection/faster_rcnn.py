@@ -29,8 +29,6 @@ class FasterRCNN(nn.Module):
         self.backbone = backbone
         self.rpn = RegionProposalNetwork(config, backbone.rpn_channels, backbone.rpn_strides)
         self.box_head = BoxHead(config, backbone.roi_channels, backbone.roi_strides)
-        for filters in (parameter for parameter in self.parameters() if parameter.dim() == 4):
-            filters.data = filters.data.contiguous(memory_format=torch.channels_last)  # as the maps, see `PixelNorm`
 
     def forward(
         self,

@@ -18,12 +18,11 @@ _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.devi
 
 # Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
 _INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
-_COPIES = frozenset(("copy_", "copy", "_to_copy", "set_data", "resize_as_", "set_", "_has_same_storage_numel"))
-_COPIES |= {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter", "is_same_size"}
-_COPIES |= {"_new_zeros_with_same_feature_meta"}
+_COPIES = "copy_ copy _to_copy set_data resize_as_ set_ _has_same_storage_numel is_same_size slice_scatter "
+_COPIES += "select_scatter diagonal_scatter as_strided_scatter _new_zeros_with_same_feature_meta"
 _PACKED = frozenset(("_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"))
 _READS_ON_HOST = _PACKED | {"tensor_split", "ctc_loss", "_ctc_loss"}
-_MIXED = _INDEXING | _COPIES | _READS_ON_HOST
+_MIXED = _INDEXING | _READS_ON_HOST | set(_COPIES.split())
 _RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"))
 
 
@@ -42,6 +41,7 @@ class _Plan:
         arguments = schema.arguments
         self.names = [a.name for a in arguments]
         self.written = frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write)
+        self.lists = [i for i, a in enumerate(arguments) if a.name in self.written and "List" in str(a.type)]
         self.has_device = "device" in self.names
         self.mixed = name in _MIXED
         self.random = torch.Tag.nondeterministic_seeded in func.tags
@@ -102,6 +102,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     except RuntimeError as error:
         memory.raise_if_too_large(error, ordinal)
         raise
+    for position in plan.lists:  # the kernels of single tensors do not run, which would count what they change
+        torch.autograd.graph.increment_version(args[position])
     if plan.alters is not None:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     if target is None:

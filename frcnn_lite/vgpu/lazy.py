@@ -33,7 +33,7 @@ def install(patches: Patches) -> None:
     patches.set(mixin, "materialize", materialize_at_home)
     patches.set(mixin, "device", property(device_of))
     for name, dtype in (("half", torch.float16), ("float", torch.float32), ("double", torch.float64)):
-        patches.set(mixin, name, functools.partialmethod(_converted, dtype))
+        patches.set(mixin, name, lambda parameter, dtype=dtype: moved(parameter, (dtype,), {}))
     for kind in (UninitializedParameter, UninitializedBuffer):
         patches.set(kind, "__new__", staticmethod(_maker(kind.__new__)))
 
@@ -73,10 +73,6 @@ def moved(parameter: Any, args: tuple, kwargs: dict) -> Any:
     made = type(parameter)(parameter.requires_grad, target, dtype)
     made.__dict__.update({k: v for k, v in parameter.__dict__.items() if k != "_vgpu_home"})
     return made
-
-
-def _converted(parameter: Any, dtype: torch.dtype) -> Any:
-    return moved(parameter, (dtype,), {})
 
 
 def follow(parameter: Any, new: Any) -> None:

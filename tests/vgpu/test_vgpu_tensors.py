@@ -195,3 +195,23 @@ def test_sparse_gradients_of_an_embedding():
 def test_layouts_that_are_not_simulated_say_so():
     with pytest.raises(NotImplementedError, match="sparse_csr"):
         torch.eye(3).to_sparse_csr().to(ONE)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_operators_on_lists_count_as_changes(gpus, device):
+    weight = torch.ones(3, device=device, requires_grad=True)
+    doubled = weight * 2
+    loss = doubled.sin().sum()
+    with torch.no_grad():
+        torch._foreach_mul_([doubled], 2.0)
+    assert doubled._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    weight.grad = torch.ones_like(weight)
+    before = weight._version
+    torch.optim.AdamW([weight], foreach=True).step()
+    assert weight._version > before
+    with torch.inference_mode():
+        free = torch.ones(2, device=device)
+        torch._foreach_add_([free], 1.0)
+    assert free.tolist() == [2.0, 2.0]
