@@ -2,6 +2,7 @@
 
     python benchmarks/equal_time.py --data digits --minutes 5
     python benchmarks/equal_time.py --data voc:data/BCCD --minutes 10
+    python benchmarks/equal_time.py --data voc:data/BCCD --minutes 10 --mirrored
 
 Ours is what `python -m frcnn_lite train --data DATA --minutes M` trains, nothing chosen by hand. Torchvision's gets the
 same pictures in the same order and as much changed, the same backbone, anchors, numbers of samples and proposals,
@@ -190,6 +191,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, nargs=2, metavar=("OURS", "TORCHVISION"), help="instead of timing them")
+    parser.add_argument(
+        "--mirrored", action="store_true", help="torchvision's pictures are mirrored only"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     everything = {} if options.data == "digits" else {"train_images": sys.maxsize, "test_images": sys.maxsize}
@@ -198,6 +202,8 @@ def main() -> None:
     steps = options.steps or steps_of_both(options.minutes, config)
     print(f"{options.data}, {options.minutes:g} minutes: {steps[0]} steps of ours, {steps[1]} of torchvision's")
     for kind, count in zip((OursTrainer, TorchvisionTrainer), steps, strict=True):
+        if options.mirrored and kind is TorchvisionTrainer:
+            config = replace(config, zoom=0.0, light=0.0)
         found = []
         for seed in options.seeds:
             found.append(train(kind(replace(config, seed=seed, steps=count))))
