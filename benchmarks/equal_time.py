@@ -191,9 +191,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, nargs=2, metavar=("OURS", "TORCHVISION"), help="instead of timing them")
-    parser.add_argument(
-        "--mirrored", action="store_true", help="torchvision's pictures are mirrored only"
-    )
+    parser.add_argument("--mirrored", action="store_true", help="torchvision's pictures are mirrored only")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     everything = {} if options.data == "digits" else {"train_images": sys.maxsize, "test_images": sys.maxsize}
