@@ -16,6 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_map
 
 from frcnn_lite import vgpu
 from frcnn_lite.data import DigitScenes, collate
@@ -125,8 +126,18 @@ def detector(spread: Callable[[nn.Module], Callable[..., LossParts]], gpu: bool 
     return model, step
 
 
-def on_two_cpus(model: nn.Module) -> Callable[..., LossParts]:
-    """Two replicas in two threads, on plain CPU tensors: what nn.DataParallel does on two GPUs."""
+def in_turn(model: nn.Module) -> Callable[..., LossParts]:
+    """The halves of the batch one after the other: the arithmetic, and nothing of what spreading it costs."""
+
+    def halves(*given: torch.Tensor) -> LossParts:
+        parts = [model(*half) for half in zip(*(tensor.chunk(2) for tensor in given), strict=True)]
+        return tree_map(lambda one, other: torch.cat([one, other]), *parts)
+
+    return halves
+
+
+def in_threads(model: nn.Module) -> Callable[..., LossParts]:
+    """The halves in two threads. On one device replicas share their weights: nothing is copied or added up."""
     return lambda *given: data_parallel(model, given, ["cpu", "cpu"])
 
 
@@ -134,29 +145,31 @@ def on_two_gpus(model: nn.Module) -> Callable[..., LossParts]:
     return nn.DataParallel(model, [0, 1])
 
 
-def detector_times(rounds: int = 15) -> tuple[float, float, float, float]:
-    """Median milliseconds of a training step: in two CPU threads, on two virtual GPUs, in FakeTensorMode; and the ratio
-    of the first two, median over rounds.
+def detector_times(rounds: int = 15) -> tuple[list[float], list[float]]:
+    """Median milliseconds of a training step: halves in turn on the CPU, in two threads there, on two virtual GPUs, in
+    FakeTensorMode; and the third by the first and by the second, medians over rounds.
 
-    In every round virtual GPUs are off for the one and on for the other, so that a busy machine slows both.
+    In every round virtual GPUs are off for the CPU and on for themselves, so that a busy machine slows all.
     """
-    plain_model, plain = detector(on_two_cpus)
+    plain_model, plain = detector(in_turn)
+    _, threads = detector(in_threads)
     with vgpu.virtual_gpus(2, force=True):
         model, virtual = detector(on_two_gpus, gpu=True)
         found = [virtual(), *(p.grad for p in model.parameters())]
         for expected, one in zip([plain(), *(p.grad for p in plain_model.parameters())], found, strict=True):
             check_equal(expected.detach(), one, "Faster R-CNN lite")
-    pairs = []
+    check_equal(plain().detach(), threads(), "Faster R-CNN lite in threads")
+    times = []
     for _ in range(rounds):
-        before = milliseconds(plain)
+        before = milliseconds(plain), milliseconds(threads)
         with vgpu.virtual_gpus(2, force=True):
-            pairs.append((before, milliseconds(virtual)))
+            times.append((*before, milliseconds(virtual)))
     with FakeTensorMode(allow_non_fake_inputs=True):
         _, step = detector(lambda model: model)
         step()
         fake = statistics.median(milliseconds(step) for _ in range(rounds))
-    ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return ours, theirs, fake, statistics.median(b / a for a, b in pairs)
+    ratios = [statistics.median(gpus / row[k] for *row, gpus in times) for k in (0, 1)]
+    return [*map(statistics.median, zip(*times, strict=True)), fake], ratios
 
 
 def milliseconds(step: Step) -> float:
@@ -216,9 +229,12 @@ def main() -> None:
         cells = [f"{t:9.1f}" if t is not None else f"{'-':>9}" for t in (before, enabled, virtual, fake)]
         ratio = f"{virtual / before:8.2f}" if virtual is not None else ""
         print(f"{name:38} {' '.join(cells)}   {ratio}")
-    plain, virtual, fake, ratio = detector_times()
+    (plain, threads, virtual, fake), (by_halves, by_threads) = detector_times()
     print("Faster R-CNN lite, training step of 8 pictures, milliseconds, medians of rounds that alternate:")
-    print(f"two CPU threads {plain:.0f}; DataParallel on 2 virtual GPUs {virtual:.0f}; fake {fake:.0f}   {ratio:.2f}")
+    print(
+        f"CPU, two halves {plain:.0f}, in threads {threads:.0f}; DataParallel on 2 virtual GPUs {virtual:.0f}, ", end=""
+    )
+    print(f"{by_halves:.2f} and {by_threads:.2f} times as long; fake {fake:.0f}")
 
 
 if __name__ == "__main__":

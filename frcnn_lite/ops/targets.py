@@ -54,7 +54,7 @@ def assign_targets(
     )
 
 
-# One operator: it makes a hundred small tensors of boxes, where a compiled kernel needs none.
+# One operator: its steps make some seventy small tensors, where a compiled kernel needs none.
 torch.library.define(
     "frcnn_lite::assign_targets",
     "(Tensor candidates, Tensor? valid, Tensor boxes, Tensor real, Tensor keys, Tensor delta_weights, "
