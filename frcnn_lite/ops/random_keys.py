@@ -9,19 +9,21 @@ follow it to whichever device, replica and batch position it lands on.
 import torch
 from torch import Tensor
 
-_MASK = 0xFFFFFFFF
+from frcnn_lite.ops.kernels import compiled
+
+MASK = 0xFFFFFFFF
 _GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: consecutive streams differ in about half of their bits
 
 
-def _mix(x: Tensor) -> Tensor:
+def mix(x: Tensor) -> Tensor:
     """A bijection of 32-bit integers, held in int64, whose output bits each depend on every input bit.
 
     Two rounds of xor-shift and multiply, as in the finaliser of MurmurHash3 and in splitmix; shifts and constants of
     the kind found by C. Wellons' search ("Prospecting for hash functions", 2018). Both multipliers are below 2^31, so
     that a product with a 32-bit value stays below 2^63: nothing overflows, and every device computes the same bits.
     """
-    x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & _MASK
-    x = ((x ^ (x >> 12)) * 0x297A2D39) & _MASK
+    x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & MASK
+    x = ((x ^ (x >> 12)) * 0x297A2D39) & MASK
     return x ^ (x >> 15)
 
 
@@ -47,11 +49,17 @@ torch.library.define("frcnn_lite::random_keys", "(Tensor seeds, int n, int strea
 
 @torch.library.impl("frcnn_lite::random_keys", "default")
 def _(seeds: Tensor, n: int, stream: int) -> Tensor:
-    low, high = seeds & _MASK, (seeds >> 32) & _MASK
-    row = _mix(_mix(low) ^ high ^ ((stream * _GOLDEN) & _MASK))
+    kernel = compiled("random_keys") if seeds.device.type == "cpu" else None
+    key = (stream * _GOLDEN) & MASK
+    return keys_in_torch(seeds, n, key) if kernel is None else kernel.keys(seeds, n, key)
+
+
+def keys_in_torch(seeds: Tensor, n: int, key: int) -> Tensor:
+    """What the operator means; `key` is its stream, spread over 32 bits."""
+    row = mix(mix(seeds & MASK) ^ ((seeds >> 32) & MASK) ^ key)
     # Mixing the position first keeps rows whose states are close from being shifted copies of each other.
-    position = _mix(torch.arange(1, n + 1, device=seeds.device))
-    bits = _mix(_mix(row.unsqueeze(1) ^ position))
+    position = mix(torch.arange(1, n + 1, device=seeds.device))
+    bits = mix(mix(row.unsqueeze(1) ^ position))
     return (bits >> 8).to(torch.float32) * 2.0**-24
 
 

@@ -13,7 +13,7 @@ from torch._C import DispatchKey, DispatchKeySet
 from frcnn_lite.vgpu import devices, errors, memory, rng
 from frcnn_lite.vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
-_Tensor = torch.Tensor
+_Tensor, _strided, _detach = torch.Tensor, torch.strided, torch.ops.aten.detach.default
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
 
 # Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
@@ -28,6 +28,7 @@ _RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as
 
 _LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add(DispatchKey.ZeroTensor)
 _FACTORIES, _CPU = DispatchKeySet(DispatchKey.BackendSelect), DispatchKeySet(DispatchKey.CPU)
+_included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
 
 
 class _Plan:
@@ -74,6 +75,8 @@ def connect() -> None:
 
 def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     """Run one operator whose arguments hold at least one virtual tensor."""
+    if func is _detach:  # one call in four: autograd's, for what it saves, and the replicas'
+        return view(args[0]._host.detach(), args[0]._ordinal)
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
@@ -120,9 +123,11 @@ def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:
     as linalg_pinv does, would compute with the values unconjugated. What kernels of dense tensors make for themselves
     is known to lie on the CPU and need not pass through factories.py.
     """
-    include = torch._C._dispatch_tls_local_include_set()
-    exclude = torch._C._dispatch_tls_local_exclude_set() - _LAZY_BITS
-    if dense and not any(isinstance(x, _Tensor) and x.layout is not torch.strided for x in args):
+    for x in args:
+        if isinstance(x, _Tensor) and x.layout is not _strided:
+            dense = False
+    include, exclude = _included(), _excluded() - _LAZY_BITS
+    if dense:
         include, exclude = include | _CPU, exclude | _FACTORIES
     with torch._C._ForceDispatchKeyGuard(include, exclude):
         return func(*args, **kwargs)

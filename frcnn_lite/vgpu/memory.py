@@ -54,10 +54,6 @@ _devices: defaultdict[int, _Device] = defaultdict(_Device)
 _capacity = TOTAL
 
 
-def _of(ordinal: int) -> _Device:
-    return _devices[ordinal]
-
-
 def configure(capacity: int | None) -> None:
     """Give every device `capacity` bytes, `TOTAL` by default."""
     global _capacity
@@ -77,7 +73,7 @@ def _free(allocation: _Allocation) -> None:
         if _live.get(allocation.key) is not allocation:
             return
         del _live[allocation.key]
-        device = _of(allocation.ordinal)
+        device = _devices[allocation.ordinal]
         device.allocated -= allocation.nbytes
         device.count -= 1
 
@@ -88,6 +84,7 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
     Raises:
         torch.OutOfMemoryError: if the device has no room for it.
     """
+    # Every result of every operator passes here: calls are spared where they would be the larger part.
     key = storage._cdata
     known = _live.get(key)
     nbytes = -(-storage.nbytes() // BLOCK) * BLOCK
@@ -96,15 +93,16 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
             return
         _free(known)
     with _lock:
-        device = _of(ordinal)
-        _reserve(device, ordinal, nbytes)
-        allocation = _Allocation(storage, _free)
+        device = _devices[ordinal]
+        allocated = device.allocated + nbytes
+        if allocated > device.reserved:
+            _reserve(device, ordinal, nbytes)
+        _live[key] = allocation = _Allocation(storage, _free)
         allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
-        _live[key] = allocation
-        device.allocated += nbytes
+        device.allocated = allocated
         device.count += 1
         device.ever += nbytes
-        device.peak = max(device.peak, device.allocated)
+        device.peak = max(device.peak, allocated)
 
 
 def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
@@ -125,7 +123,7 @@ def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
     """Raise CUDA's error in the place of the host's, where the host was asked for more than the device has."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     if asked:
-        _reserve(_of(ordinal), ordinal, int(asked[1]))
+        _reserve(_devices[ordinal], ordinal, int(asked[1]))
 
 
 _pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
@@ -150,17 +148,17 @@ def ordinal_of(storage: torch.UntypedStorage) -> int | None:
 
 def free_and_total(ordinal: int) -> tuple[int, int]:
     """What `torch.cuda.mem_get_info` answers: bytes the allocator has not taken, and all bytes."""
-    return _capacity - _of(ordinal).reserved, _capacity
+    return _capacity - _devices[ordinal].reserved, _capacity
 
 
 def set_fraction(ordinal: int, fraction: float) -> None:
     """Allow this process a part of the device's memory, 0 to 1."""
-    _of(ordinal).fraction = fraction
+    _devices[ordinal].fraction = fraction
 
 
 def fraction(ordinal: int) -> float:
     """The part of the device's memory this process may use."""
-    return _of(ordinal).fraction
+    return _devices[ordinal].fraction
 
 
 def empty_cache() -> None:
@@ -173,19 +171,19 @@ def empty_cache() -> None:
 
 def reset_peak(ordinal: int) -> None:
     """Start the peaks again from what is held now."""
-    device = _of(ordinal)
+    device = _devices[ordinal]
     device.peak, device.reserved_peak = device.allocated, device.reserved
 
 
 def reset_accumulated(ordinal: int) -> None:
     """Count what is allocated and freed from zero again."""
-    device = _of(ordinal)
+    device = _devices[ordinal]
     device.ever, device.base, device.out_of_memory = 0, device.allocated, 0
 
 
 def statistics(ordinal: int) -> dict:
     """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
-    device = _of(ordinal)
+    device = _devices[ordinal]
     held = (device.allocated, device.peak, device.ever, device.base + device.ever - device.allocated)
     reserved = (device.reserved, device.reserved_peak, device.reserved_peak, device.reserved_peak - device.reserved)
     count = (device.count, device.count, device.count, 0)

@@ -20,8 +20,7 @@ _PRINT_DEVICES += [(owner, "scaled_dot_product_attention") for owner in (torch._
 _PRESERVE = torch.preserve_format
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
 _base: Any = torch._C.TensorBase
-_to = _base.to
-_data, _grad = _base.data, _base.grad
+_to, _data, _grad = _base.to, _base.data, _base.grad
 _device, _is_cpu, _get_device = _base.device.__get__, _base.is_cpu.__get__, _base.get_device
 
 

@@ -133,9 +133,8 @@ class Trace:
                 pairs = [(s, targets[0], s) for s in sources]
             for source, target, moved in pairs:
                 if source.device != target.device:
-                    new = 0 if name.endswith("_out") else _size(moved)
-                    figures = {"source": source.device, "nbytes": _size(moved), "allocated": new}
-                    self._add(name, target.device, began, **figures)
+                    size, new = _size(moved), not name.endswith("_out")
+                    self._add(name, target.device, began, source=source.device, nbytes=size, allocated=size * new)
             return result
 
         return recorded

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from frcnn_lite.ops import random_keys
+from frcnn_lite.ops.random_keys import keys_in_torch
 
 
 def hash_in_python(seed: int, position: int, stream: int) -> float:
@@ -22,6 +23,14 @@ def test_equals_the_hash_on_unbounded_integers() -> None:
     for stream in (0, 1, 2**32 - 1):
         expected = [[hash_in_python(seed, position, stream) for position in range(7)] for seed in seeds]
         assert random_keys(torch.tensor(seeds), 7, stream).tolist() == expected
+
+
+def test_the_compiled_kernel_gives_the_same_bits() -> None:
+    kernel = pytest.importorskip("frcnn_lite.ops.kernels.numba_random_keys")
+    seeds = torch.tensor([0, 1, -1, 123456789012345, 2**63 - 1, -(2**63)])
+    for given in (seeds, seeds[::2], seeds[:0]):
+        for n, key in ((0, 7), (1, 0), (777, 0xFFFFFFFF)):
+            assert torch.equal(kernel.keys(given, n, key), keys_in_torch(given, n, key))
 
 
 def test_a_row_depends_on_its_own_seed_and_begins_with_the_shorter_row() -> None:
