@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
+from torch.utils._pytree import tree_leaves
 
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import is_virtual
@@ -74,7 +75,7 @@ def _kernel(qualified: str) -> Callable:
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(_KEYS):
-            given = [t for t in _tensors((*args, *kwargs.values())) if _eligible(t)]
+            given = [leaf for leaf in tree_leaves((args, kwargs)) if _eligible(leaf)]
             if policy == "sets dtype" and given:
                 args, kwargs = _with_dtype(op, args, kwargs)
             elif given:
@@ -100,22 +101,14 @@ def _with_dtype(op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return args[:place], {**kwargs, "dtype": chosen or torch.float32}
 
 
-def _tensors(values: Any) -> Any:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _tensors(value)
-        elif isinstance(value, torch.Tensor):
-            yield value
-
-
-def _eligible(tensor: torch.Tensor) -> bool:
-    return is_virtual(tensor) and tensor.is_floating_point() and tensor.dtype is not torch.float64
+def _eligible(value: object) -> bool:
+    return is_virtual(value) and value.is_floating_point() and value.dtype is not torch.float64
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_cast(v, dtype) for v in value)
-    if not isinstance(value, torch.Tensor) or not _eligible(value) or value.dtype is dtype:
+    if not _eligible(value) or value.dtype is dtype:
         return value
     cacheable = value.dtype is torch.float32 and value.requires_grad and value.is_leaf and value._base is None
     if not (cacheable and dtype is not torch.float32 and torch.is_autocast_cache_enabled()):

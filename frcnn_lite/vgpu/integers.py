@@ -26,8 +26,9 @@ def install(patches: Patches) -> None:
     if torch.backends.cuda.is_built():
         return
     patches.set(torch, "device", _Device)
-    constructors = _device_constructors()
-    factories = {name for name, value in vars(torch).items() if callable(value) and value in constructors}
+    # Those of factories.py, which wrap another function, read integers themselves; export knows them by identity.
+    readers = {value for value in _device_constructors() if not hasattr(value, "__wrapped__")}
+    factories = {name for name, value in vars(torch).items() if callable(value) and value in readers}
     factories |= {name for name in dir(torch) if name.endswith("_like")}
     for name in sorted(factories):
         patches.set(torch, name, _reading_integers(getattr(torch, name)))
@@ -50,7 +51,13 @@ def _reading_integers(factory: Callable) -> Callable:
 
 
 class _DeviceType(type):
-    """Makes `_Device` answer as the C++ class it stands for."""
+    """Makes `_Device` answer as the C++ class it stands for, which the code that torch.export writes refers to."""
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _CDevice
+
+    def __hash__(cls) -> int:
+        return hash(_CDevice)
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _CDevice)

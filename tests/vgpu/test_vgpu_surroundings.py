@@ -101,9 +101,6 @@ def test_files_of_younger_dtypes_come_back_to_their_gpu(gpus, dtype):
     assert torch.load(file).device == torch.device("cuda:1")
 
 
-@pytest.mark.xfail(
-    torch.__version__.startswith("2.13."), reason="on torch 2.13 the size becomes a constant", strict=True
-)
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
 def test_export_leaves_a_size_open_that_passes_through_item(gpus, device):
     class Scaled(torch.nn.Module):
