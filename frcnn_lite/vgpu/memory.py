@@ -111,10 +111,11 @@ def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
     if needed <= device.reserved:
         return
     limit = int(_capacity * device.fraction)
-    if needed > limit:
+    most = min(limit, _capacity - BLOCK)  # the driver keeps some for itself: on no GPU do two halves fit
+    if needed > most:
         device.out_of_memory += 1
         raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
-    device.reserved = min(limit, -(-needed // SEGMENT) * SEGMENT)
+    device.reserved = min(most, -(-needed // SEGMENT) * SEGMENT)
     device.reserved_peak = max(device.reserved_peak, device.reserved)
     device.grown += 1
 

@@ -121,6 +121,16 @@ class TestCapacity:
             torch.empty(60 * MIB, dtype=torch.uint8, device="cuda:11")
         assert torch.cuda.get_device_properties(0).total_memory == memory.TOTAL, "the outer machine again"
 
+    def test_not_every_byte_is_the_programs(self):
+        """The driver keeps some, as on any GPU: two halves do not fit, and what was refused fits after the first."""
+        with vgpu.virtual_gpus(13, memory="64MiB"):
+            half = torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:12")
+            with pytest.raises(torch.OutOfMemoryError):
+                torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:12")
+            assert len(half) and torch.cuda.mem_get_info(12)[0] <= 32 * MIB
+            del half
+            torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:12")
+
     def test_activations_count(self):
         with vgpu.virtual_gpus(1, memory=8 * MIB):
             x = torch.ones(MIB // 4, device="cuda", requires_grad=True)
