@@ -195,7 +195,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     everything = {} if options.data == "digits" else {"train_images": sys.maxsize, "test_images": sys.maxsize}
-    model = FasterRCNNConfig(roi_op="align", class_specific_boxes=True)  # what the command line takes
+    model = FasterRCNNConfig(roi_op="align", class_specific_boxes=True, voting_iou=0.5)  # what the command line takes
     config = engine.fit_to_data(engine.TrainConfig(data=options.data, model=model, **everything))
     steps = options.steps or steps_of_both(options.minutes, config)
     print(f"{options.data}, {options.minutes:g} minutes: {steps[0]} steps of ours, {steps[1]} of torchvision's")
@@ -204,7 +204,8 @@ def main() -> None:
             config = replace(config, zoom=0.0, light=0.0)
         found = []
         for seed in options.seeds:
-            found.append(train(kind(replace(config, seed=seed, steps=count))))
+            run = replace(config, seed=seed, steps=count, ema=engine.averaging_decay(count))
+            found.append(train(kind(run)))
             print(f"{kind.name}, seed {seed}: AP50 {found[-1].AP50:.3f}, AP {found[-1].AP:.3f}", flush=True)
         ap50, ap = (statistics.median(getattr(one, field) for one in found) for field in ("AP50", "AP"))
         print(f"{kind.name}, median of {len(found)}: AP50 {ap50:.3f}, AP {ap:.3f}", flush=True)

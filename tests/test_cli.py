@@ -33,6 +33,15 @@ def run(*arguments):
     return cli.main([str(argument) for argument in arguments])
 
 
+def test_the_average_of_the_weights_follows_from_the_steps_unless_given(tmp_path, capsys):
+    for name, given, decay in (("fitted", (), 0.5), ("none", ("--ema", "0"), 0.0), ("own", ("--ema", "0.9"), 0.9)):
+        assert run("train", *QUICK, "--steps", 12, *given, "--out", tmp_path / name) == 0
+        assert RunDirectory.open(tmp_path / name).read_config().ema == decay
+        said = capsys.readouterr().err
+        over = f"an average of the weights, over the last {1 / (1 - decay):.0f} steps or so"
+        assert over in said if decay else "average of the weights" not in said
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("cli") / "first"

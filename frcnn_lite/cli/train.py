@@ -4,7 +4,7 @@
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
   python -m frcnn_lite train --data voc:data/BCCD --minutes 10 --out runs/cells
   python -m frcnn_lite train --data coco:train.json --test-data coco:val.json --epochs 12 --out runs/own
-  python -m frcnn_lite train --steps 4000 --amp --ema 0.99 --evaluate-every 200 --tensorboard --out runs/judged
+  python -m frcnn_lite train --steps 4000 --amp --evaluate-every 200 --tensorboard --out runs/judged
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
@@ -60,7 +60,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
     parser.add_argument("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
     parser.add_argument("--evaluate-every", type=int, metavar="N", help="judge every N steps; best.pt keeps the best")
-    parser.add_argument("--ema", type=float, metavar="DECAY", help="hand on the average of the last weights, e.g. 0.99")
+    parser.add_argument(
+        "--ema",
+        type=float,
+        metavar="DECAY",
+        help="of the average of the weights that is handed on; 0: none, the last ones",
+    )
     parser.add_argument("--batch-size", type=int, help="images a step, over all devices")
     parser.add_argument("--lr", type=float, help="peak learning rate")
     parser.add_argument("--seed", type=int, help="of weights, pictures and samples")
@@ -102,7 +107,7 @@ def _new_config(options: argparse.Namespace) -> "TrainConfig":
     given = {name: value for name, value in _given(options).items() if value is not None}
     if given.get("data", "digits") != "digits":
         given = {"train_images": sys.maxsize, "test_images": sys.maxsize, **given}  # digits alone are without end
-    model = FasterRCNNConfig(roi_op=options.roi_op or "align", class_specific_boxes=True)
+    model = FasterRCNNConfig(roi_op=options.roi_op or "align", class_specific_boxes=True, voting_iou=0.5)
     config = engine.TrainConfig(**given, model=model)
     # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
     engine.RunDirectory.require_free(options.out)
@@ -148,10 +153,14 @@ def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainCo
         config = replace(config, steps=engine.steps_in_minutes(options.minutes, config))
     if options.epochs is not None:
         config = replace(config, steps=engine.steps_in_epochs(options.epochs, config))
+    if options.ema is None:
+        config = replace(config, ema=engine.averaging_decay(config.steps))
     where = f"{config.gpus} GPUs" if config.gpus else "the CPU"
     say(f"{config.steps} steps of {config.batch_size} images on {where}, into {options.out}")
     fall = "falls to zero with the last" if config.schedule == "cosine" else "stays"
     say(f"the learning rate rises to {config.lr:g} over {min(config.warmup_steps, config.steps // 2)} steps and {fall}")
+    if config.ema:
+        say(f"judged and handed on is an average of the weights, over the last {1 / (1 - config.ema):.0f} steps or so")
     return config
 
 

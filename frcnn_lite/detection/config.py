@@ -77,6 +77,8 @@ class FasterRCNNConfig:
     # Detections.
     score_threshold: float = 0.05
     detection_nms_iou: float = 0.4
+    voting_iou: float = 1.0
+    """How far a candidate must overlap a detection of its class to have a say in where its box lies; 1: none has."""
     pre_nms_detections: int = 128
     detections: int = 32
 
@@ -135,7 +137,7 @@ _COUNTS = (
 )
 _FRACTIONS = (
     *("rpn_positive_iou", "rpn_negative_iou", "rpn_positive_fraction", "proposal_nms_iou", "roi_positive_iou"),
-    *("roi_positive_fraction", "score_threshold", "detection_nms_iou"),
+    *("roi_positive_fraction", "score_threshold", "detection_nms_iou", "voting_iou"),
 )
 
 

