@@ -94,15 +94,15 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
         _free(known)
     with _lock:
         device = _devices[ordinal]
-        allocated = device.allocated + nbytes
-        if allocated > device.reserved:
+        if device.allocated + nbytes > device.reserved:
             _reserve(device, ordinal, nbytes)
-        _live[key] = allocation = _Allocation(storage, _free)
+        allocation = _Allocation(storage, _free)
         allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
-        device.allocated = allocated
+        _live[key] = allocation
+        device.allocated += nbytes  # not the sum of above: a collection since may have freed some
         device.count += 1
         device.ever += nbytes
-        device.peak = max(device.peak, allocated)
+        device.peak = max(device.peak, device.allocated)
 
 
 def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
@@ -167,7 +167,7 @@ def empty_cache() -> None:
     with _lock:
         for device in _devices.values():
             device.emptied += 1
-            device.reserved = -(-device.allocated // SEGMENT) * SEGMENT
+            device.reserved = min(_capacity - BLOCK, -(-device.allocated // SEGMENT) * SEGMENT)
 
 
 def reset_peak(ordinal: int) -> None:

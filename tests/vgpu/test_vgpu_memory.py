@@ -130,6 +130,10 @@ class TestCapacity:
             assert len(half) and torch.cuda.mem_get_info(12)[0] <= 32 * MIB
             del half
             torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:12")
+        with vgpu.virtual_gpus(13, memory="1MiB"):  # less than the allocator asks for at once
+            small = torch.empty(1024, dtype=torch.uint8, device="cuda:12")
+            torch.cuda.empty_cache()
+            assert len(small) and 0 < torch.cuda.mem_get_info(12)[0] < MIB
 
     def test_activations_count(self):
         with vgpu.virtual_gpus(1, memory=8 * MIB):
