@@ -78,7 +78,7 @@ def train(
     trainer.restore(state)  # on rank 0 what it has already; no other rank needs to see the file
     pictures = held_out_pictures(config) if config.test_images else None
     best = BestWeights(config, run, pictures, history)
-    evaluation = None
+    evaluation, stopping = None, False
     silent = not (progress and is_main_rank())
     bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
     start = time.perf_counter()
@@ -103,15 +103,16 @@ def train(
                     on_step(record)
             except KeyboardInterrupt:
                 interruption.requested = True
-            interruption.requested = any_rank(interruption.requested)  # a rank that stopped alone would be waited for
-            if interruption.requested or taken == config.steps or taken % config.checkpoint_every == 0:
+            # A rank that stopped alone would be waited for. A press while they agree counts after the next step.
+            stopping = any_rank(interruption.requested)
+            if stopping or taken == config.steps or taken % config.checkpoint_every == 0:
                 _save(run, trainer, taken)
-            if interruption.requested:
+            if stopping:
                 break
     seconds = time.perf_counter() - start
-    if interruption.requested and is_main_rank():
+    if stopping and is_main_rank():
         print(f"stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}", file=sys.stderr)
-    if interruption.requested:
+    if stopping:
         return TrainResult(run.path, history, None, True, seconds)
     if evaluation is None and pictures is not None:
         evaluation = evaluate(trainer.detector, pictures, batch_size=config.batch_size)

@@ -1,3 +1,4 @@
+import importlib
 import json
 import os
 import signal
@@ -105,6 +106,20 @@ def test_a_real_signal_ends_the_step_first(tmp_path):
     result = quiet(CONFIG, tmp_path / "run", on_step=on_step)
     assert result.interrupted and load_run(tmp_path / "run").step == 3
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_while_the_ranks_agree_is_not_lost(tmp_path, monkeypatch):
+    def agree(flag):
+        if len(asked) == 1:
+            signal.raise_signal(signal.SIGINT)
+        asked.append(flag)
+        return flag
+
+    asked = []
+    module = importlib.import_module("frcnn_lite.engine.train")  # the package has a function of that name
+    monkeypatch.setattr(module, "any_rank", agree)
+    result = quiet(CONFIG, tmp_path / "run")
+    assert result.interrupted and asked == [False, False, True] and load_run(result.run_dir).step == 3
 
 
 def test_the_second_signal_is_not_held_back():
