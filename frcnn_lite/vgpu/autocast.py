@@ -18,8 +18,7 @@ from torch.utils._pytree import tree_leaves
 from frcnn_lite.vgpu.patches import Patches
 from frcnn_lite.vgpu.tensor import is_virtual
 
-_KEY = DispatchKey.AutocastCUDA
-_KEYS = DispatchKeySet(_KEY)
+_KEY, _KEYS = DispatchKey.AutocastCUDA, DispatchKeySet(DispatchKey.AutocastCUDA)
 
 # "CUDA Ops that can autocast to float16", "that promote to the widest input type" in torch.amp's documentation, with
 # the internal operators their functions end in. All others that have a kernel for the key autocast to float32.

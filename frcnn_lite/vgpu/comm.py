@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
-from torch.utils._pytree import tree_leaves, tree_map
 
 from frcnn_lite.vgpu import devices
 from frcnn_lite.vgpu.patches import Patches
-from frcnn_lite.vgpu.tensor import wrap
+from frcnn_lite.vgpu.tensor import is_virtual, wrap
 
 
 def install(patches: Patches) -> None:
@@ -61,6 +60,9 @@ def gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tens
     shape = _joined_shape(tensors, dim)
     ordinal = devices.current() if destination is None else destination
     target = devices.CPU if ordinal == -1 else devices.PUBLIC[devices.check(ordinal)]
+    if _unobserved(tensors) and len({t.dtype for t in tensors}) == 1:
+        joined = torch.cat([t._host for t in tensors], dim)  # type: ignore[attr-defined]
+        return joined if ordinal == -1 else wrap(joined, ordinal)
     formats = {suggest_memory_format(t) for t in tensors}
     order = formats.pop() if len(formats) == 1 else torch.contiguous_format
     # Copied part by part into one new tensor, as CUDA does: no part lies on the target twice.
@@ -82,9 +84,8 @@ def _joined_shape(tensors: Sequence[Tensor], dim: int) -> list[int]:
     shape = list(tensors[0].shape)
     for i, tensor in enumerate(tensors):
         _require_gpu(tensor, i, "input")
-        text = f"but tensor at index {i} has {tensor.dim()} dimensions, (expected {len(shape)})"
-        same = tensor.dim() == len(shape)
-        _require(same, f"Expected all input tensors to have the same number of dimensions, {text}")
+        but = f"but tensor at index {i} has {tensor.dim()} dimensions, (expected {len(shape)})"
+        _require(tensor.dim() == len(shape), f"Expected all input tensors to have the same number of dimensions, {but}")
         shape[dim] = tensor.size(dim)
         found = list(tensor.shape)
         _require(found == shape, f"Input tensor at index {i} has invalid shape {found}, but expected {shape}")
@@ -119,23 +120,27 @@ def broadcast_out(tensor: Tensor, out: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(out)
 
 
-def broadcast_coalesced(tensors: Sequence[Tensor], ordinals: Sequence[int], buffer_size: int) -> list[list[Tensor]]:
+def broadcast_coalesced(tensors: Sequence[Any], ordinals: Sequence[int], buffer_size: int) -> list[list[Any]]:
     """For each device, all tensors. The first device must hold them already and gets the tensors themselves."""
     home = devices.PUBLIC[devices.check(ordinals[0])]
     _require(all(t.device == home for t in tensors), f"All tensors must be on devices[0]: {ordinals[0]}")
-    hosts: list[Tensor] = [t._host for t in tensors]  # type: ignore[attr-defined]
-    copies: list[list[Any]] = [[wrap(host.clone(), devices.check(k)) for host in hosts] for k in ordinals[1:]]
+    copies = [[wrap(t._host.clone(), devices.check(k)) for t in tensors] for k in ordinals[1:]]
     return [list(tensors), *copies]
 
 
+def _unobserved(tensors: Sequence[Any]) -> bool:
+    """True where one call on the hosts does for all: all are virtual, and neither autograd nor a mode looks."""
+    return all(map(is_virtual, tensors)) and not (torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack())
+
+
 def _on_host(flat: Callable) -> Callable:
-    """`flat(*lists of tensors)` at one go where nobody would see more: as operators it is a view of each parameter."""
+    """`flat(tensors)` or `flat(one, tensors)` at one go: as operators it is a view of each parameter."""
 
     def on_host(*args: Any) -> Any:
-        ordinals: set[Any] = {getattr(t, "_ordinal", None) for t in tree_leaves(args)}
-        if len(ordinals) != 1 or None in ordinals or torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack():
+        tensors = [*args[:-1], *args[-1]]
+        if not _unobserved(tensors) or len({t._ordinal for t in tensors}) != 1:
             return flat(*args)
-        ordinal = ordinals.pop()
-        return tree_map(lambda host: wrap(host, ordinal), flat(*tree_map(lambda t: t._host, args)))
+        found, ordinal = flat(*(t._host for t in args[:-1]), [t._host for t in args[-1]]), tensors[0]._ordinal
+        return wrap(found, ordinal) if isinstance(found, Tensor) else tuple(wrap(host, ordinal) for host in found)
 
     return on_host

@@ -124,8 +124,7 @@ def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:
     is known to lie on the CPU and need not pass through factories.py.
     """
     for x in args:
-        if isinstance(x, _Tensor) and x.layout is not _strided:
-            dense = False
+        dense = dense and not (isinstance(x, _Tensor) and x.layout is not _strided)
     include, exclude = _included(), _excluded() - _LAZY_BITS
     if dense:
         include, exclude = include | _CPU, exclude | _FACTORIES

@@ -155,3 +155,15 @@ def test_a_thousand_steps_hold_no_memory():
     gc.collect()
     assert [torch.cuda.memory_allocated(k) for k in range(2)] == held
     assert sum(isinstance(o, torch.Tensor) for o in gc.get_objects()) == alive
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_gather_keeps_the_memory_format_and_takes_the_first_dtype(gpus, grad):
+    parts = [torch.full((1, 3, 2, 2), k + 1.0, device=gpu) for k, gpu in enumerate(gpus[:2])]
+    with torch.set_grad_enabled(grad):
+        for order in (torch.channels_last, torch.contiguous_format):
+            joined = comm.gather([part.contiguous(memory_format=order) for part in parts], 0, 1)
+            assert joined.is_contiguous(memory_format=order) and joined.device == gpus[1]
+            assert joined[:, 0, 0, 0].tolist() == [1, 2]
+        mixed = comm.gather([parts[0].half(), parts[1].double()], 0)
+        assert mixed.dtype == torch.float16 and mixed[:, 0, 0, 0].tolist() == [1, 2]
