@@ -150,7 +150,8 @@ def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainCo
     from frcnn_lite import engine
 
     if options.minutes is not None:
-        config = replace(config, steps=engine.steps_in_minutes(options.minutes, config))
+        timed = config if options.ema is not None else replace(config, ema=0.9)  # any: averaging takes time, too
+        config = replace(config, steps=engine.steps_in_minutes(options.minutes, timed))
     if options.epochs is not None:
         config = replace(config, steps=engine.steps_in_epochs(options.epochs, config))
     if options.ema is None:
