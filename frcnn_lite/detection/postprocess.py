@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
-from frcnn_lite.detection.proposals import Proposals, first_kept
+from frcnn_lite.detection.proposals import Proposals
 from frcnn_lite.ops import box_iou, clip_boxes, decode_boxes, nms_mask
+from frcnn_lite.ops.proposals import first_kept
 from frcnn_lite.ops.sampling import gather_rows
 
 

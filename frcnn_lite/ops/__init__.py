@@ -3,6 +3,7 @@
 from frcnn_lite.ops.boxes import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
 from frcnn_lite.ops.matching import match
 from frcnn_lite.ops.nms import nms_mask
+from frcnn_lite.ops.proposals import generate_proposals
 from frcnn_lite.ops.random_keys import random_keys
 from frcnn_lite.ops.roi_align import align_weights, roi_align
 from frcnn_lite.ops.roi_bins import roi_bins, round_half_away
@@ -18,6 +19,7 @@ __all__ = [
     "clip_boxes",
     "decode_boxes",
     "encode_boxes",
+    "generate_proposals",
     "match",
     "nms_mask",
     "random_keys",

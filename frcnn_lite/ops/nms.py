@@ -52,7 +52,7 @@ def _nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tens
     order = scores.argsort(dim=1, descending=True, stable=True)
     boxes = boxes.gather(1, order.unsqueeze(-1).expand_as(boxes))
     classes = None if classes is None else classes.gather(1, order)
-    threshold = _round_down(iou_threshold, boxes.dtype)
+    threshold = round_down(iou_threshold, boxes.dtype)
     kernel = compiled("nms") if boxes.device.type == "cpu" else None
     keep = _keep_sorted(boxes, classes, threshold) if kernel is None else kernel.keep_sorted(boxes, classes, threshold)
     return torch.zeros_like(keep).scatter_(1, order, keep)
@@ -63,7 +63,7 @@ def _(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | Non
     return torch.empty_like(scores, dtype=torch.bool)
 
 
-def _round_down(threshold: float, dtype: torch.dtype) -> float:
+def round_down(threshold: float, dtype: torch.dtype) -> float:
     """The largest number of `dtype` that is <= threshold: comparing with it decides as comparing in double would."""
     if dtype != torch.float32:
         return threshold

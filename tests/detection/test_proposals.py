@@ -4,9 +4,10 @@ import torch
 
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.proposal_targets import make_proposal_targets
-from frcnn_lite.detection.proposals import Proposals, first_kept, make_proposals
+from frcnn_lite.detection.proposals import Proposals, make_proposals
 from frcnn_lite.detection.rpn import RPNOutput
 from frcnn_lite.ops import box_iou, decode_boxes
+from frcnn_lite.ops.proposals import first_kept
 
 
 def test_proposals_are_the_best_boxes_that_nms_keeps() -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _iou_with_later(i, x1, y1, x2, y2, area, zero, iou):  # type: ignore[no-untyped-def]
+def iou_with_later(i, x1, y1, x2, y2, area, zero, iou):  # type: ignore[no-untyped-def]
     """IoU of box i with every later one, also with those already gone: free of branches and of other types, this loop
     is turned into vector code, which is twice as fast as testing each pair first."""
     left_i, top_i, right_i, bottom_i, area_i = x1[i], y1[i], x2[i], y2[i], area[i]
@@ -30,7 +30,7 @@ def _keep_sorted(corners, classes, threshold, zero, keep):  # type: ignore[no-un
         area = (x2 - x1) * (y2 - y1)
         for i in range(area.size):
             if keep[b, i]:
-                _iou_with_later(i, x1, y1, x2, y2, area, zero, iou)
+                iou_with_later(i, x1, y1, x2, y2, area, zero, iou)
                 for j in range(i + 1, area.size):
                     if iou[j] > threshold and classes[b, i] == classes[b, j]:
                         keep[b, j] = False
