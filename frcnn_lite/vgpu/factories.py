@@ -38,12 +38,13 @@ def install(patches: Patches) -> torch.library.Library:
         patches.set(owner, name, staticmethod(located) if name == "_make_wrapper_subclass" else located)
     library = torch.library.Library("aten", "IMPL")
     patches.on_restore(library._destroy)
-    aten = torch.ops.aten
+    # Ranges end in `empty`, too, but then in a resize, which costs more than all else.
+    aten, arange = torch.ops.aten, torch.ops.aten.arange
+    made = (aten.empty.memory_format, aten.empty_strided.default, aten._efficientzerotensor.default)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Warning only once for all operators")
-        library.impl("empty.memory_format", _hook(aten.empty.memory_format), "BackendSelect")
-        library.impl("empty_strided", _hook(aten.empty_strided.default), "BackendSelect")
-        library.impl("_efficientzerotensor", _hook(aten._efficientzerotensor.default, zero=True), "BackendSelect")
+        for op in (*made, arange.default, arange.start, arange.start_step):
+            library.impl(op, _hook(op), "BackendSelect")
     return library
 
 
@@ -64,9 +65,9 @@ def _located(constructor: Callable) -> Callable:
     return located
 
 
-def _hook(op: torch._ops.OpOverload, zero: bool = False) -> Callable:
+def _hook(op: torch._ops.OpOverload) -> Callable:
     redispatch = op._handle.redispatch_boxed  # straight, for operators make their results here, too
-    cpu_keys = DispatchKeySet(DispatchKey.ZeroTensor).add(DispatchKey.CPU) if zero else _CPU_KEYS
+    cpu_keys = _CPU_KEYS.add(DispatchKey.ZeroTensor) if "zerotensor" in op.name() else _CPU_KEYS
 
     def factory(*args: Any, device: Any = None, layout: Any = None, pin_memory: Any = None, **kwargs: Any) -> Any:
         if device is None or (device.type == "cpu" and not device.index):
