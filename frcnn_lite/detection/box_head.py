@@ -72,9 +72,11 @@ class BoxHead(nn.Module):
     def losses(self, logits: Tensor, deltas: Tensor, targets: ProposalTargets) -> LossParts:
         """Class and box losses of the sampled regions; both are counted by the number of regions."""
         count = targets.weights.sum(dim=1)
-        # Background has no deltas; its box weight is 0, so any class does.
-        answering = targets.labels.clamp(max=self.box_classes - 1)[..., None, None].expand(-1, -1, 1, 4)
-        deltas = deltas.gather(2, answering).squeeze(2)
+        if self.box_classes > 1:
+            # Background has no deltas; its box weight is 0, so any class does.
+            answering = targets.labels.clamp(max=self.box_classes - 1)[..., None, None].expand(-1, -1, 1, 4)
+            deltas = deltas.gather(2, answering)
+        deltas = deltas.squeeze(2)
         return LossParts(
             sums={
                 "head_class": classification_sum(logits, targets.labels, targets.weights),

@@ -34,19 +34,17 @@ def make_proposal_targets(
     The ground-truth boxes join the proposals: early in training, when the RPN proposes nothing useful, they are the
     only positives the head sees.
     """
-    real = labels >= 0
     candidates = torch.cat([proposals.boxes, boxes], dim=1)
-    _, matched, weights, rois, deltas = assign_targets(
+    _, classes, weights, box_weights, rois, deltas = assign_targets(
         candidates,
         boxes,
-        real,
+        labels,
         random_keys(seeds, candidates.shape[1], ROI_STREAM),
         delta_weights,
         thresholds=(config.roi_positive_iou, config.roi_positive_iou),
         size=config.roi_samples,
         positive_fraction=config.roi_positive_fraction,
-        valid=torch.cat([proposals.valid, real], dim=1),
+        background=config.num_classes,
+        valid=torch.cat([proposals.valid, labels >= 0], dim=1),
     )
-    positive = matched >= 0
-    classes = torch.where(positive, labels.gather(1, matched.clamp(min=0)), config.num_classes)
-    return ProposalTargets(rois, classes, deltas, weights, weights * positive)
+    return ProposalTargets(rois, classes, deltas, weights, box_weights)

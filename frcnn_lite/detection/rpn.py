@@ -66,24 +66,24 @@ class RegionProposalNetwork(nn.Module):
     def losses(self, output: RPNOutput, boxes: Tensor, labels: Tensor, seeds: Tensor) -> LossParts:
         """Objectness and box losses on a sample of anchors; ground truth boxes (B, M, 4), labels (B, M), seeds (B,)."""
         config = self.config
-        indices, matched, weights, _, wanted = assign_targets(
+        indices, _, weights, box_weights, _, wanted = assign_targets(
             output.anchors,
             boxes,
-            labels >= 0,
+            labels,
             random_keys(seeds, len(output.anchors), RPN_STREAM),
             self.delta_weights,
             thresholds=(config.rpn_positive_iou, config.rpn_negative_iou),
             size=config.rpn_samples,
             positive_fraction=config.rpn_positive_fraction,
+            background=-1,
             allow_low_quality=True,
         )
-        positive = (matched >= 0).to(weights.dtype)
         logits, deltas = output.logits.gather(1, indices), gather_rows(output.deltas, indices)
         count = weights.sum(dim=1)
         return LossParts(
             sums={
-                "rpn_objectness": objectness_sum(logits, positive, weights),
-                "rpn_box": box_sum(deltas, wanted, weights * positive, config.smooth_l1_beta),
+                "rpn_objectness": objectness_sum(logits, box_weights, weights),  # 1 where a sampled anchor has a box
+                "rpn_box": box_sum(deltas, wanted, box_weights, config.smooth_l1_beta),
             },
             counts={"rpn_objectness": count, "rpn_box": count},
         )

@@ -12,13 +12,14 @@ from frcnn_lite.ops.sampling import gather_rows, sample
 
 
 class Targets(NamedTuple):
-    """S sampled candidates an image: `indices`, `matched` and `weights` (B, S) are those of `sample`; `boxes` (B, S, 4)
-    the candidates themselves, and `deltas` (B, S, 4) what moves each onto the box it is matched to, or onto any box of
-    the image where `matched` is negative."""
+    """S sampled candidates an image: `indices` and `weights` (B, S) are those of `sample`, `labels` (B, S) int64 the
+    classes of the boxes they are matched to; `boxes` (B, S, 4) the candidates themselves, and `deltas` (B, S, 4) what
+    moves each onto its box. `box_weights` (B, S) are 0 for those that have none, whose deltas lead to any box."""
 
     indices: Tensor
-    matched: Tensor
+    labels: Tensor
     weights: Tensor
+    box_weights: Tensor
     boxes: Tensor
     deltas: Tensor
 
@@ -27,13 +28,14 @@ class Targets(NamedTuple):
 def assign_targets(
     candidates: Tensor,
     boxes: Tensor,
-    real: Tensor,
+    labels: Tensor,
     keys: Tensor,
     delta_weights: Tensor,
     *,
     thresholds: tuple[float, float],
     size: int,
     positive_fraction: float,
+    background: int,
     valid: Tensor | None = None,
     allow_low_quality: bool = False,
 ) -> Targets:
@@ -41,25 +43,26 @@ def assign_targets(
 
     Args:
         candidates: (N, 4) the same for every image, or (B, N, 4).
-        boxes, real: (B, M, 4) ground truth, and (B, M) bool, false where a row of it is padding.
+        boxes, labels: ground truth (B, M, 4), and (B, M) int64, negative where a row of it is padding.
         keys: (B, N) float32, see `ops.random_keys`.
         delta_weights: (4,), see `ops.encode_boxes`.
         thresholds: `positive_iou` and `negative_iou` of `match`, which explains `allow_low_quality`, too.
         size, positive_fraction: how many to sample, see `sample`.
+        background: the label of a candidate that is matched to no box.
         valid: (B, N) bool; candidates that are not are ignored.
     """
-    arguments = (*thresholds, size, positive_fraction, allow_low_quality)
+    arguments = (*thresholds, size, positive_fraction, allow_low_quality, background)
     return Targets(
-        *torch.ops.frcnn_lite.assign_targets(candidates, valid, boxes, real, keys, delta_weights, *arguments)
+        *torch.ops.frcnn_lite.assign_targets(candidates, valid, boxes, labels, keys, delta_weights, *arguments)
     )
 
 
 # One operator: its steps make some seventy small tensors, where a compiled kernel needs none.
 torch.library.define(
     "frcnn_lite::assign_targets",
-    "(Tensor candidates, Tensor? valid, Tensor boxes, Tensor real, Tensor keys, Tensor delta_weights, "
-    "float positive_iou, float negative_iou, int size, float positive_fraction, bool allow_low_quality) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "(Tensor candidates, Tensor? valid, Tensor boxes, Tensor labels, Tensor keys, Tensor delta_weights, "
+    "float positive_iou, float negative_iou, int size, float positive_fraction, bool allow_low_quality, "
+    "int background) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 
 
@@ -74,7 +77,7 @@ def assign_in_torch(
     candidates: Tensor,
     valid: Tensor | None,
     boxes: Tensor,
-    real: Tensor,
+    labels: Tensor,
     keys: Tensor,
     delta_weights: Tensor,
     positive_iou: float,
@@ -82,20 +85,25 @@ def assign_in_torch(
     size: int,
     positive_fraction: float,
     allow_low_quality: bool,
+    background: int,
 ) -> Targets:
     """What the operator means, step by step; on GPUs, also what it does. Nothing in it waits for the device."""
-    matched = match(box_iou(boxes, candidates), real, positive_iou, negative_iou, allow_low_quality=allow_low_quality)
+    iou = box_iou(boxes, candidates)
+    matched = match(iou, labels >= 0, positive_iou, negative_iou, allow_low_quality=allow_low_quality)
     if valid is not None:
         matched = torch.where(valid, matched, IGNORED)
     indices, matched, weights = sample(matched, keys, size, positive_fraction)
     chosen = gather_rows(candidates.expand(len(boxes), -1, -1), indices)
-    deltas = encode_boxes(gather_rows(boxes, matched.clamp(min=0)), chosen, delta_weights)
-    return Targets(indices, matched, weights.to(boxes.dtype), chosen, deltas)
+    positive, nearest = matched >= 0, matched.clamp(min=0)
+    deltas = encode_boxes(gather_rows(boxes, nearest), chosen, delta_weights)
+    found = torch.where(positive, labels.gather(1, nearest), background)
+    weights = weights.to(boxes.dtype)
+    return Targets(indices, found, weights, weights * positive, chosen, deltas)
 
 
 @torch.library.register_fake("frcnn_lite::assign_targets")
-def _(candidates: Tensor, valid: Tensor | None, boxes: Tensor, real: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    size = others[4]
-    rows = real.new_empty((len(boxes), size), dtype=torch.int64)
-    of_box = boxes.new_empty((len(boxes), size, 4))
-    return rows, torch.empty_like(rows), boxes.new_empty(rows.shape), of_box, torch.empty_like(of_box)
+def _(candidates: Tensor, valid: Tensor | None, boxes: Tensor, labels: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    slots = (len(boxes), others[4])
+    rows = (labels.new_empty(slots, dtype=torch.int64) for _ in range(2))
+    weights = (boxes.new_empty(slots) for _ in range(2))
+    return *rows, *weights, *(boxes.new_empty((*slots, 4)) for _ in range(2))

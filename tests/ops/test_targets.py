@@ -7,14 +7,14 @@ from torch import Tensor
 
 from frcnn_lite.ops import random_keys
 from frcnn_lite.ops.kernels import compiled
-from frcnn_lite.ops.matching import IGNORED
 from frcnn_lite.ops.targets import Targets, assign_in_torch, assign_targets
 
 WEIGHTS = torch.tensor([10.0, 10.0, 5.0, 5.0])
+BACKGROUND = 7
 
 
 def scene(seed: int, images: int = 3, rows: int = 5, candidates: int = 400) -> tuple[Tensor, ...]:
-    """Candidates (B, N, 4), some of them equal to boxes, some empty; boxes, which of them are real; keys."""
+    """Candidates (B, N, 4), some of them equal to boxes, some empty; boxes, their labels, -1 for padding; keys."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(count: int) -> Tensor:
@@ -23,15 +23,15 @@ def scene(seed: int, images: int = 3, rows: int = 5, candidates: int = 400) -> t
 
     boxes = draw(rows)
     candidates_ = torch.cat([draw(candidates), boxes], dim=1)
-    real = torch.rand(images, rows, generator=generator) < 0.7
+    labels = torch.randint(-1, 3, (images, rows), generator=generator)
     keys = random_keys(torch.arange(images) + seed, candidates_.shape[1], 0)
-    return candidates_, boxes, real, keys
+    return candidates_, boxes, labels, keys
 
 
-def both(candidates: Tensor, valid: Tensor | None, boxes: Tensor, real: Tensor, keys: Tensor, *rule) -> list[Targets]:
+def both(candidates: Tensor, valid: Tensor | None, boxes: Tensor, labels: Tensor, keys: Tensor, *rule) -> list[Targets]:
     kernel = compiled("targets")
     assert kernel is not None
-    arguments = (candidates, valid, boxes, real, keys, WEIGHTS.to(boxes.dtype), *rule)
+    arguments = (candidates, valid, boxes, labels, keys, WEIGHTS.to(boxes.dtype), *rule, BACKGROUND)
     return [assign_in_torch(*arguments), Targets(*kernel.assign(*arguments))]
 
 
@@ -49,52 +49,53 @@ def assert_same(expected: Targets, found: Targets) -> None:
 @pytest.mark.parametrize("thresholds", [(0.6, 0.3), (0.5, 0.5), (0.0, 0.0)])
 def test_the_kernel_assigns_what_the_steps_do(dtype, low_quality, thresholds) -> None:
     for seed in range(10):
-        candidates, boxes, real, keys = scene(seed)
+        candidates, boxes, labels, keys = scene(seed)
         valid = keys.roll(1, 0) < 0.9
         for size, fraction in ((32, 0.5), (500, 0.25), (7, 1.0)):
             rule = (*thresholds, size, fraction, low_quality)
-            assert_same(*both(candidates.to(dtype), valid, boxes.to(dtype), real, keys, *rule))
+            assert_same(*both(candidates.to(dtype), valid, boxes.to(dtype), labels, keys, *rule))
 
 
 def test_the_same_candidates_for_every_image() -> None:
-    candidates, boxes, real, keys = scene(0)
-    assert_same(*both(candidates[0], None, boxes, real, keys, 0.6, 0.3, 64, 0.5, True))
+    candidates, boxes, labels, keys = scene(0)
+    assert_same(*both(candidates[0], None, boxes, labels, keys, 0.6, 0.3, 64, 0.5, True))
 
 
 def test_images_without_objects_have_background_only() -> None:
     candidates, boxes, _, keys = scene(0)
-    expected, found = both(candidates, None, boxes, torch.zeros(3, 5, dtype=torch.bool), keys, 0.6, 0.3, 64, 0.5, True)
+    expected, found = both(candidates, None, boxes, torch.full((3, 5), -1), keys, 0.6, 0.3, 64, 0.5, True)
     assert_same(expected, found)
-    assert (found.matched == -1).all() and found.weights.all() and found.deltas.isfinite().all()
+    assert (found.labels == BACKGROUND).all() and found.weights.all() and not found.box_weights.any()
+    assert found.deltas.isfinite().all()
 
 
 def test_too_few_candidates_leave_slots_empty() -> None:
-    candidates, boxes, real, keys = scene(0, candidates=2)
+    candidates, boxes, labels, keys = scene(0, candidates=2)
     valid = torch.zeros(3, 7, dtype=torch.bool)
     valid[:, :3] = True
-    expected, found = both(candidates, valid, boxes, real, keys, 0.5, 0.5, 10, 1.0, False)
+    expected, found = both(candidates, valid, boxes, labels, keys, 0.5, 0.5, 10, 1.0, False)
     assert_same(expected, found)
-    assert found.weights.sum(dim=1).tolist() == [3, 3, 3] and (found.matched[found.weights == 0] == IGNORED).all()
+    assert found.weights.sum(dim=1).tolist() == [3, 3, 3] and not found.box_weights[found.weights == 0].any()
 
 
 def test_views_and_boxes_of_another_precision() -> None:
-    candidates, boxes, real, keys = scene(0)
-    settings = {"thresholds": (0.6, 0.3), "size": 16, "positive_fraction": 0.5}
-    usual = assign_targets(candidates, boxes, real, keys, WEIGHTS, **settings)
-    turned = assign_targets(candidates.mT.contiguous().mT, boxes.mT.contiguous().mT, real, keys, WEIGHTS, **settings)
+    candidates, boxes, labels, keys = scene(0)
+    settings = {"thresholds": (0.6, 0.3), "size": 16, "positive_fraction": 0.5, "background": BACKGROUND}
+    usual = assign_targets(candidates, boxes, labels, keys, WEIGHTS, **settings)
+    turned = assign_targets(candidates.mT.contiguous().mT, boxes.mT.contiguous().mT, labels, keys, WEIGHTS, **settings)
     assert_same(usual, turned)
-    mixed = assign_targets(candidates.double(), boxes, real, keys, WEIGHTS, **settings)
+    mixed = assign_targets(candidates.double(), boxes, labels, keys, WEIGHTS, **settings)
     assert torch.equal(mixed.indices, usual.indices)
 
 
 def test_is_an_operator_as_pytorch_wants_them() -> None:
-    candidates, boxes, real, keys = scene(0)
-    arguments = (candidates, None, boxes, real, keys, WEIGHTS, 0.6, 0.3, 16, 0.5, True)
+    candidates, boxes, labels, keys = scene(0)
+    arguments = (candidates, None, boxes, labels, keys, WEIGHTS, 0.6, 0.3, 16, 0.5, True, 7)
     torch.library.opcheck(torch.ops.frcnn_lite.assign_targets.default, arguments)
 
 
 def test_the_steps_wait_for_no_device() -> None:
-    candidates, boxes, real, keys = scene(0)
+    candidates, boxes, labels, keys = scene(0)
     with OpCounter() as counter:
-        assign_in_torch(candidates, None, boxes, real, keys, WEIGHTS, 0.6, 0.3, 16, 0.5, True)
+        assign_in_torch(candidates, None, boxes, labels, keys, WEIGHTS, 0.6, 0.3, 16, 0.5, True, 7)
     assert len(counter.ops) > 50 and [op for op in counter.ops if any(word in op for word in READS_BACK)] == []

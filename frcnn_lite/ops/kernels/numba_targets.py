@@ -28,14 +28,14 @@ def _overlaps(box, corners, area, zero, tiny, iou):  # type: ignore[no-untyped-d
 
 
 @njit
-def _match(corners, valid, boxes, real, limits, low_quality, matched):  # type: ignore[no-untyped-def]
+def _match(corners, valid, boxes, labels, limits, low_quality, matched):  # type: ignore[no-untyped-def]
     """`match` for one image: the index of a box, BACKGROUND or IGNORED for every candidate."""
     positive_iou, negative_iou, zero, tiny = limits
     area = (corners[2] - corners[0]) * (corners[3] - corners[1])
     best, iou = np.full_like(area, -1), np.empty_like(area)
     nearest, rescued = np.zeros(area.size, np.int64), np.zeros(area.size, np.bool_)
     for m in range(boxes.shape[0]):
-        if real[m]:
+        if labels[m] >= 0:
             _overlaps(boxes[m], corners, area, zero, tiny, iou)
             for n in range(area.size):
                 if iou[n] > best[n]:
@@ -63,31 +63,35 @@ def _encode(box, reference, weights, least, half, deltas):  # type: ignore[no-un
 
 
 @njit
-def _assign(candidates, valid, boxes, real, keys, delta_weights, limits, encoding, most, low_quality, targets):  # type: ignore[no-untyped-def]
+def _assign(candidates, valid, boxes, labels, keys, delta_weights, limits, encoding, rule, targets):  # type: ignore[no-untyped-def]
     """`candidates` (B or 1, N, 4), `valid` (B or 1, N); fills `targets`, in the order of `Targets`."""
     least, half = encoding
-    indices, matches, weights, chosen, deltas = targets
+    most, low_quality, background = rule
+    indices, found, weights, box_weights, chosen, deltas = targets
     last = keys.shape[1] - 1
     matched = np.empty(last + 1, np.int64)
     for b in range(boxes.shape[0]):
         own = candidates[b % candidates.shape[0]]
-        _match(np.ascontiguousarray(own.T), valid[b % valid.shape[0]], boxes[b], real[b], limits, low_quality, matched)
+        rows = np.ascontiguousarray(own.T)
+        _match(rows, valid[b % valid.shape[0]], boxes[b], labels[b], limits, low_quality, matched)
         # As in `sample`: positives, background, ignored, each in the order of their keys.
         order = np.argsort(keys[b] - np.minimum(matched, 0).astype(keys.dtype), kind="mergesort")
         positives, usable = (matched >= 0).sum(), (matched > IGNORED).sum()
         for s in range(indices.shape[1]):
             place = s + (max(positives - most, 0) if s >= most else 0)
             n = order[min(place, last)]
-            indices[b, s], matches[b, s], weights[b, s] = n, matched[n], place < usable
+            positive, nearest = matched[n] >= 0, max(matched[n], 0)
+            indices[b, s], found[b, s] = n, labels[b, nearest] if positive else background
+            weights[b, s], box_weights[b, s] = place < usable, place < usable and positive
             chosen[b, s] = own[n]
-            _encode(boxes[b, max(matched[n], 0)], own[n], delta_weights, least, half, deltas[b, s])
+            _encode(boxes[b, nearest], own[n], delta_weights, least, half, deltas[b, s])
 
 
 def assign(
     candidates: Tensor,
     valid: Tensor | None,
     boxes: Tensor,
-    real: Tensor,
+    labels: Tensor,
     keys: Tensor,
     delta_weights: Tensor,
     positive_iou: float,
@@ -95,18 +99,22 @@ def assign(
     size: int,
     positive_fraction: float,
     allow_low_quality: bool,
+    background: int,
 ) -> tuple[Tensor, ...]:
     """Like `ops.targets.assign_in_torch`; float32 or float64 boxes."""
     candidates = candidates.view(-1, *candidates.shape[-2:])
     valid = torch.ones(1, candidates.shape[1], dtype=torch.bool) if valid is None else valid
     slots = (len(boxes), size)
-    indices, matched = (real.new_empty(slots, dtype=torch.int64) for _ in range(2))
-    targets = (indices, matched, boxes.new_empty(slots), *(boxes.new_empty(*slots, 4) for _ in range(2)))
+    targets = tuple(
+        boxes.new_empty(shape, dtype=dtype)
+        for shape, dtype in ((slots, torch.int64), (slots, boxes.dtype), ((*slots, 4), boxes.dtype))
+        for _ in range(2)
+    )
     # Typed scalars: a Python float would lift the arithmetic to double.
     number = boxes.numpy().dtype.type
     limits = tuple(map(number, (positive_iou, negative_iou, 0, torch.finfo(boxes.dtype).tiny)))
     encoding = number(MIN_SIZE), number(0.5)
-    arrays = [x.contiguous().numpy() for x in (candidates, valid, boxes, real, keys, delta_weights.to(boxes.dtype))]
-    rule = (limits, encoding, int(size * positive_fraction), allow_low_quality)
-    _assign(*arrays, *rule, tuple(x.numpy() for x in targets))  # type: ignore[call-arg]
+    arrays = [x.contiguous().numpy() for x in (candidates, valid, boxes, labels, keys, delta_weights.to(boxes.dtype))]
+    rule = (int(size * positive_fraction), allow_low_quality, background)
+    _assign(*arrays, limits, encoding, rule, tuple(x.numpy() for x in targets))  # type: ignore[call-arg]
     return targets
