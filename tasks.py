@@ -30,6 +30,7 @@ STAMP = VENV / "set-up.json"
 PYTHONS = ((3, 13), (3, 12), (3, 11))  # in the order of preference
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 TORCH_CHOICES = ("default", "cpu")
+GIGABYTES = {"default": 10, "cpu": 3}  # what a set-up takes on disk while it unpacks
 CACHES = ("__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints")
 BUILDS = ("build", "dist", "frcnn_lite.egg-info")
 READERS_OWN = ("runs", "data", ".git")
@@ -143,6 +144,9 @@ def set_up(torch: str | None = None) -> Path:
             say(
                 "no NVIDIA driver here: `make lab TORCH=cpu` takes PyTorch's CPU wheels (1 GB) instead of CUDA (5.8 GB)"
             )
+        free = shutil.disk_usage(ROOT).free / 1e9
+        if free < GIGABYTES[torch]:
+            say(f"warning: this disk has {free:.1f} GB left, and the set-up takes up to {GIGABYTES[torch]}")
         say(f"creating .venv with Python {wanted['python']}")
         run([python, "-m", "venv", str(VENV)], "cannot create .venv; on Debian and Ubuntu: apt install python3-venv")
     write_stamp(wanted, "started")

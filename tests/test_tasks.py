@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import types
 import zipfile
 from pathlib import Path
 
@@ -144,6 +145,13 @@ def test_cpu_wheels_are_mentioned_where_there_is_no_driver(tasks, steps, driver,
     tasks.set_up()
     lines = [line for line in capsys.readouterr().out.splitlines() if "TORCH=cpu" in line]
     assert len(lines) == (0 if driver else 1)
+
+
+@pytest.mark.parametrize(("free", "torch", "warns"), [(5.7e9, None, True), (5.7e9, "cpu", False), (50e9, None, False)])
+def test_a_disk_that_is_nearly_full_is_mentioned(tasks, steps, free, torch, warns, monkeypatch, capsys):
+    monkeypatch.setattr(tasks.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=free))
+    tasks.set_up(torch)
+    assert ("this disk has 5.7 GB left, and the set-up takes up to 10" in capsys.readouterr().out) == warns
 
 
 def test_old_python_is_one_clear_line(tasks, monkeypatch, capsys):

