@@ -112,6 +112,7 @@ def tests_of(path: Path, file: str, names: set[str], copied: Amalgam) -> str:
         bound for bound, item in module.imports.items() if bound in used and item.module.startswith(PACKAGE.name)
     )
     chosen.kept = {module.dotted: own}
+    chosen.external = {item for item in chosen.external if item.bound in used}  # those of the helper stand in its file
     outside, *rest = chosen.body().split("\n\n\n")
     head = f"{quoted(module.docstring)}\n\n{outside}\n\nfrom {file} import {', '.join(inside)}"
     text = "\n\n\n".join([head, *rest])

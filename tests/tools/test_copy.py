@@ -58,7 +58,7 @@ assert not [name for name in sys.modules if name.startswith("frcnn_lite")]
     run_outside(tmp_path, "-c", code)
 
 
-@pytest.mark.parametrize("name", ["box_iou", "nms_mask", "roi_pool", "reduce_loss"])
+@pytest.mark.parametrize("name", ["box_iou", "nms_mask", "generate_proposals", "roi_pool", "reduce_loss"])
 def test_copied_tests_pass_outside_the_package(name, tmp_path):
     helper, tests = copy.write_copy(name, tmp_path)
     assert helper.name == f"{name}.py" and tests.name == f"test_{name}.py"
@@ -99,6 +99,8 @@ def test_copy_holds_what_is_needed_and_no_more(tmp_path):
     for not_needed in ("def encode_boxes", "from frcnn_lite.", "frcnn_lite::"):
         assert not_needed not in text
     assert text.index("def box_iou") < text.index("def nms_mask")
+    tests = (tmp_path / "test_nms_mask.py").read_text()
+    assert "import torch\n" in tests and "import functools" in text and "import functools" not in tests
 
 
 def test_copy_carries_its_source_and_licence(tmp_path):
