@@ -44,7 +44,15 @@ def generate_proposals(
     Returns:
         Boxes (B, K, 4) by falling score, and (B, K) bool, false where an image has no more to propose; K is `size`, or
         all candidates where they are fewer.
+
+    Raises:
+        ValueError: if the shapes do not fit.
     """
+    if deltas.shape != (*logits.shape, 4) or anchors.shape != deltas.shape[1:] or sum(levels) != len(anchors):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (logits, deltas, anchors))
+        raise ValueError(
+            f"want logits (B, N), deltas (B, N, 4), anchors (N, 4) and levels that add up to N, got {shapes}, {levels}"
+        )
     arguments = (logits, deltas, anchors, delta_weights, image_size, levels, candidates, iou_threshold, size)
     if torch.compiler.is_exporting():  # other runtimes know the operators that the steps are made of
         return generate_in_torch(*arguments)

@@ -50,7 +50,18 @@ def assign_targets(
         size, positive_fraction: how many to sample, see `sample`.
         background: the label of a candidate that is matched to no box.
         valid: (B, N) bool; candidates that are not are ignored.
+
+    Raises:
+        ValueError: if the shapes do not fit.
     """
+    rows = candidates.shape[:-1] if candidates.dim() == 3 else (len(boxes), len(candidates))
+    fit = candidates.shape[-1] == 4 and boxes.shape == (*labels.shape, 4) and keys.shape == rows
+    if not fit or (valid is not None and valid.shape != rows):
+        given = {"candidates": candidates, "boxes": boxes, "labels": labels, "keys": keys, "valid": valid}
+        shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in given.items() if x is not None)
+        raise ValueError(
+            f"want candidates (N, 4) or (B, N, 4), boxes (B, M, 4), labels (B, M), keys and valid (B, N), got {shapes}"
+        )
     arguments = (*thresholds, size, positive_fraction, allow_low_quality, background)
     return Targets(
         *torch.ops.frcnn_lite.assign_targets(candidates, valid, boxes, labels, keys, delta_weights, *arguments)

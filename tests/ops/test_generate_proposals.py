@@ -73,3 +73,13 @@ def test_logits_of_another_precision_are_taken_by_the_steps() -> None:
 def test_is_an_operator_as_pytorch_wants_them(levels) -> None:
     arguments = (*predictions(3, 60, 0.1), list(SIZE), list(levels), 20, 0.7, 25)
     torch.library.opcheck(torch.ops.frcnn_lite.generate_proposals.default, arguments)
+
+
+def test_shapes_that_do_not_fit_are_named() -> None:
+    logits, deltas, anchors, weights = predictions(4, 60, 0.1)
+    settings = {"image_size": SIZE, "candidates": 20, "iou_threshold": 0.7, "size": 25}
+    for given in ((logits[:, 1:], deltas, anchors), (logits, deltas[..., :3], anchors), (logits, deltas, anchors[1:])):
+        with pytest.raises(ValueError, match=r"want logits \(B, N\), deltas \(B, N, 4\), anchors \(N, 4\)"):
+            generate_proposals(*given, weights, levels=(60,), **settings)
+    with pytest.raises(ValueError, match=r"levels that add up to N, got .*, \(50, 9\)"):
+        generate_proposals(logits, deltas, anchors, weights, levels=(50, 9), **settings)

@@ -99,3 +99,13 @@ def test_the_steps_wait_for_no_device() -> None:
     with OpCounter() as counter:
         assign_in_torch(candidates, None, boxes, labels, keys, WEIGHTS, 0.6, 0.3, 16, 0.5, True, 7)
     assert len(counter.ops) > 50 and [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
+
+
+@pytest.mark.parametrize("wrong", ["candidates", "boxes", "labels", "keys", "valid"])
+def test_shapes_that_do_not_fit_are_named(wrong) -> None:
+    given = dict(zip(("candidates", "boxes", "labels", "keys"), scene(0), strict=True))
+    given["valid"] = given["keys"] < 0.9
+    given[wrong] = given[wrong][:, 1:]
+    settings = {"thresholds": (0.6, 0.3), "size": 16, "positive_fraction": 0.5, "background": BACKGROUND}
+    with pytest.raises(ValueError, match=rf"want candidates .* got .*{wrong} \(3, "):
+        assign_targets(**given, delta_weights=WEIGHTS, **settings)
