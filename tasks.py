@@ -30,7 +30,7 @@ STAMP = VENV / "set-up.json"
 PYTHONS = ((3, 13), (3, 12), (3, 11))  # in the order of preference
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 TORCH_CHOICES = ("default", "cpu")
-GIGABYTES = {"default": 10, "cpu": 3}  # what a set-up takes on disk while it unpacks
+GIGABYTES = {"default": 10 if sys.platform == "linux" else 3, "cpu": 3}  # what a set-up takes on disk while it unpacks
 CACHES = ("__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints")
 BUILDS = ("build", "dist", "frcnn_lite.egg-info")
 READERS_OWN = ("runs", "data", ".git")

@@ -1,5 +1,6 @@
 """Proposal generation: from scores and deltas of anchors to a fixed number of boxes per image."""
 
+import functools
 import itertools
 from typing import Any
 
@@ -48,30 +49,34 @@ def generate_proposals(
     Raises:
         ValueError: if the shapes do not fit.
     """
-    if deltas.shape != (*logits.shape, 4) or anchors.shape != deltas.shape[1:] or sum(levels) != len(anchors):
+    arguments = (logits, deltas, anchors, delta_weights, image_size, levels, candidates, iou_threshold, size)
+    # Other runtimes know the operators that the steps are made of, and a trace keeps no `no_grad`.
+    if torch.compiler.is_exporting() or torch.jit.is_tracing():
+        return generate_in_torch(*arguments)
+    if deltas.shape != (*logits.shape, 4) or anchors.shape != deltas.shape[1:] or sum(levels) != anchors.shape[0]:
         shapes = ", ".join(str(tuple(x.shape)) for x in (logits, deltas, anchors))
         raise ValueError(
             f"want logits (B, N), deltas (B, N, 4), anchors (N, 4) and levels that add up to N, got {shapes}, {levels}"
         )
-    arguments = (logits, deltas, anchors, delta_weights, image_size, levels, candidates, iou_threshold, size)
-    if torch.compiler.is_exporting():  # other runtimes know the operators that the steps are made of
-        return generate_in_torch(*arguments)
     return torch.ops.frcnn_lite.generate_proposals(*arguments)
 
 
 # One operator: its steps make some forty small tensors, where a compiled kernel needs ten.
 torch.library.define(
     "frcnn_lite::generate_proposals",
-    "(Tensor logits, Tensor deltas, Tensor anchors, Tensor delta_weights, int[2] image_size, int[] levels, "
+    "(Tensor logits, Tensor deltas, Tensor anchors, Tensor delta_weights, SymInt[2] image_size, SymInt[] levels, "
     "int candidates, float iou_threshold, int size) -> (Tensor, Tensor)",
 )
 
 
 @torch.library.impl("frcnn_lite::generate_proposals", "default")
-def _generate(logits: Tensor, deltas: Tensor, anchors: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
-    alike = logits.dtype == deltas.dtype == anchors.dtype
-    kernel = compiled("proposals") if logits.device.type == "cpu" and alike else None
-    return (generate_in_torch if kernel is None else kernel.generate)(logits, deltas, anchors, *others)
+def _generate(*arguments: Any) -> tuple[Tensor, Tensor]:
+    tensors = arguments[:4]
+    (dtype, *mixed) = {x.dtype for x in tensors}
+    kernel = None
+    if tensors[0].device.type == "cpu" and not mixed and dtype in (torch.float32, torch.float64):
+        kernel = compiled("proposals")
+    return (generate_in_torch if kernel is None else kernel.generate)(*arguments)
 
 
 def generate_in_torch(
@@ -128,5 +133,6 @@ def first_kept(keep: Tensor, size: int) -> Tensor:
 @torch.library.register_fake("frcnn_lite::generate_proposals")
 def _(logits: Tensor, deltas: Tensor, anchors: Tensor, delta_weights: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
     _, levels, candidates, _, size = others
-    rows = min(size, sum(min(of_level, candidates) for of_level in levels))
-    return deltas.new_empty((len(logits), rows, 4)), logits.new_empty((len(logits), rows), dtype=torch.bool)
+    shape = logits.shape[0], min(size, sum(min(of_level, candidates) for of_level in levels))
+    dtype = functools.reduce(torch.promote_types, (x.dtype for x in (deltas, anchors, delta_weights)))
+    return deltas.new_empty((*shape, 4), dtype=dtype), logits.new_empty(shape, dtype=torch.bool)

@@ -52,20 +52,31 @@ def assign_targets(
         valid: (B, N) bool; candidates that are not are ignored.
 
     Raises:
-        ValueError: if the shapes do not fit.
+        ValueError: if the shapes do not fit, or there is nothing to match.
     """
-    rows = candidates.shape[:-1] if candidates.dim() == 3 else (len(boxes), len(candidates))
-    fit = candidates.shape[-1] == 4 and boxes.shape == (*labels.shape, 4) and keys.shape == rows
-    if not fit or (valid is not None and valid.shape != rows):
-        given = {"candidates": candidates, "boxes": boxes, "labels": labels, "keys": keys, "valid": valid}
-        shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in given.items() if x is not None)
-        raise ValueError(
-            f"want candidates (N, 4) or (B, N, 4), boxes (B, M, 4), labels (B, M), keys and valid (B, N), got {shapes}"
-        )
+    _check_shapes(candidates, boxes, labels, keys, delta_weights, valid)
     arguments = (*thresholds, size, positive_fraction, allow_low_quality, background)
     return Targets(
         *torch.ops.frcnn_lite.assign_targets(candidates, valid, boxes, labels, keys, delta_weights, *arguments)
     )
+
+
+def _check_shapes(
+    candidates: Tensor, boxes: Tensor, labels: Tensor, keys: Tensor, delta_weights: Tensor, valid: Tensor | None
+) -> None:
+    """Raise ValueError where the shapes do not fit: a compiled kernel would read past the end of what is there."""
+    images, count = boxes.shape[0], candidates.shape[-2] if candidates.dim() > 1 else 0
+    rows = (images, count)
+    fit = candidates.shape[-1:] == (4,) and candidates.shape[:-2] in ((), (images,)) and keys.shape == rows
+    fit = fit and boxes.shape == (*labels.shape, 4) and labels.dim() == 2 and delta_weights.shape == (4,)
+    if not fit or 0 in (count, labels.shape[1]) or (valid is not None and valid.shape != rows):
+        given = {"candidates": candidates, "boxes": boxes, "labels": labels, "keys": keys, "valid": valid}
+        given["delta_weights"] = delta_weights
+        shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in given.items() if x is not None)
+        raise ValueError(
+            "want candidates (N, 4) or (B, N, 4), boxes (B, M, 4), labels (B, M), keys and valid (B, N), delta_weights "
+            f"(4,), with N and M at least 1, got {shapes}"
+        )
 
 
 # One operator: its steps make some seventy small tensors, where a compiled kernel needs none.
@@ -107,14 +118,14 @@ def assign_in_torch(
     chosen = gather_rows(candidates.expand(len(boxes), -1, -1), indices)
     positive, nearest = matched >= 0, matched.clamp(min=0)
     deltas = encode_boxes(gather_rows(boxes, nearest), chosen, delta_weights)
-    found = torch.where(positive, labels.gather(1, nearest), background)
+    found = torch.where(positive, labels.gather(1, nearest).long(), background)
     weights = weights.to(boxes.dtype)
     return Targets(indices, found, weights, weights * positive, chosen, deltas)
 
 
 @torch.library.register_fake("frcnn_lite::assign_targets")
 def _(candidates: Tensor, valid: Tensor | None, boxes: Tensor, labels: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    slots = (len(boxes), others[4])
+    slots = (boxes.shape[0], others[4])
     rows = (labels.new_empty(slots, dtype=torch.int64) for _ in range(2))
     weights = (boxes.new_empty(slots) for _ in range(2))
     return *rows, *weights, *(boxes.new_empty((*slots, 4)) for _ in range(2))

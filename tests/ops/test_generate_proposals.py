@@ -83,3 +83,34 @@ def test_shapes_that_do_not_fit_are_named() -> None:
             generate_proposals(*given, weights, levels=(60,), **settings)
     with pytest.raises(ValueError, match=r"levels that add up to N, got .*, \(50, 9\)"):
         generate_proposals(logits, deltas, anchors, weights, levels=(50, 9), **settings)
+
+
+def test_mixed_precision_is_taken_by_the_steps_and_foreseen() -> None:
+    logits, deltas, anchors, weights = predictions(5, 60, 0.1)
+    settings = {"image_size": SIZE, "levels": (60,), "candidates": 20, "iou_threshold": 0.7, "size": 25}
+    for given in (
+        (deltas, anchors.double(), weights),
+        (deltas, anchors, weights.double()),
+        (deltas.half(), anchors, weights),
+    ):
+        arguments = (logits, *given, list(SIZE), [60], 20, 0.7, 25)
+        torch.library.opcheck(torch.ops.frcnn_lite.generate_proposals.default, arguments)
+        boxes, _ = generate_proposals(logits, *given, **settings)
+        assert boxes.dtype == max((x.dtype for x in given), key=lambda dtype: dtype.itemsize)
+
+
+def test_a_trace_of_the_jit_and_a_compiled_call_of_any_size_keep_the_values() -> None:
+    logits, deltas, anchors, weights = predictions(6, 60, 0.1)
+    deltas.requires_grad_()
+
+    def propose(logits: Tensor, deltas: Tensor) -> tuple[Tensor, Tensor]:
+        settings = {"image_size": SIZE, "levels": (60,), "candidates": 20, "iou_threshold": 0.7, "size": 25}
+        return generate_proposals(logits, deltas, anchors, weights, **settings)
+
+    expected = propose(logits, deltas)
+    traced = torch.jit.trace(propose, (logits, deltas), check_trace=False)
+    for x in (logits, deltas):
+        torch._dynamo.mark_dynamic(x, 0)  # refuses where the batch would become a constant
+    compiled_ = torch.compile(propose, fullgraph=True, backend="eager")
+    for found in (traced(logits, deltas), compiled_(logits, deltas)):
+        assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])

@@ -101,11 +101,34 @@ def test_the_steps_wait_for_no_device() -> None:
     assert len(counter.ops) > 50 and [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
 
 
+SETTINGS = {"thresholds": (0.6, 0.3), "size": 16, "positive_fraction": 0.5, "background": BACKGROUND}
+
+
+def arguments() -> dict[str, Tensor]:
+    given = dict(zip(("candidates", "boxes", "labels", "keys"), scene(0), strict=True))
+    return given | {"valid": given["keys"] < 0.9, "delta_weights": WEIGHTS}
+
+
 @pytest.mark.parametrize("wrong", ["candidates", "boxes", "labels", "keys", "valid"])
 def test_shapes_that_do_not_fit_are_named(wrong) -> None:
-    given = dict(zip(("candidates", "boxes", "labels", "keys"), scene(0), strict=True))
-    given["valid"] = given["keys"] < 0.9
-    given[wrong] = given[wrong][:, 1:]
-    settings = {"thresholds": (0.6, 0.3), "size": 16, "positive_fraction": 0.5, "background": BACKGROUND}
-    with pytest.raises(ValueError, match=rf"want candidates .* got .*{wrong} \(3, "):
-        assign_targets(**given, delta_weights=WEIGHTS, **settings)
+    given = arguments()
+    for part in (given[wrong][:, 1:], given[wrong][1:], given[wrong][0, 0]):
+        with pytest.raises(ValueError, match=r"want candidates .* got candidates \("):
+            assign_targets(**{**given, wrong: part}, **SETTINGS)
+
+
+@pytest.mark.parametrize("rows", [("boxes", "labels"), ("candidates", "keys", "valid")])
+def test_nothing_to_match_is_refused(rows) -> None:
+    given = arguments()
+    with pytest.raises(ValueError, match="N and M at least 1"):
+        assign_targets(**{**given, **{name: given[name][:, :0] for name in rows}}, **SETTINGS)
+
+
+def test_a_weight_for_each_delta_is_wanted() -> None:
+    with pytest.raises(ValueError, match=r"delta_weights \(1,\)"):
+        assign_targets(**{**arguments(), "delta_weights": torch.ones(1)}, **SETTINGS)
+
+
+def test_labels_are_int64_whatever_they_were() -> None:
+    candidates, boxes, labels, keys = scene(0)
+    assert_same(*both(candidates, None, boxes, labels.int(), keys, 0.6, 0.3, 16, 0.5, True))

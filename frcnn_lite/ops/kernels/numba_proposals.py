@@ -79,6 +79,6 @@ def generate(
     number = boxes.numpy().dtype.type
     height, width = map(number, image_size)
     limits = number(round_down(iou_threshold, boxes.dtype)), number(MIN_SIDE)
-    arrays = [x.contiguous().numpy() for x in (order, level, shift, scale, anchors)]
+    arrays = [x.detach().contiguous().numpy() for x in (order, level, shift, scale, anchors)]
     _generate(*arrays, (width, height), (number(0), number(0.5)), limits, boxes.numpy(), valid.numpy())  # type: ignore[call-arg]
     return boxes, valid
