@@ -71,11 +71,8 @@ torch.library.define(
 
 @torch.library.impl("frcnn_lite::generate_proposals", "default")
 def _generate(*arguments: Any) -> tuple[Tensor, Tensor]:
-    tensors = arguments[:4]
-    (dtype, *mixed) = {x.dtype for x in tensors}
-    kernel = None
-    if tensors[0].device.type == "cpu" and not mixed and dtype in (torch.float32, torch.float64):
-        kernel = compiled("proposals")
+    alike = {x.dtype for x in arguments[:4]} in ({torch.float32}, {torch.float64})
+    kernel = compiled("proposals") if arguments[0].device.type == "cpu" and alike else None
     return (generate_in_torch if kernel is None else kernel.generate)(*arguments)
 
 
