@@ -14,7 +14,7 @@ from frcnn_lite.engine.param_groups import param_groups
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
 from frcnn_lite.engine.runs import RunDirectory
-from frcnn_lite.engine.train import TrainResult, train
+from frcnn_lite.engine.train import RunStopped, TrainResult, train
 from frcnn_lite.engine.trainer import Trainer, build_model
 from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
 
@@ -26,6 +26,7 @@ __all__ = [
     "Prediction",
     "Run",
     "RunDirectory",
+    "RunStopped",
     "TrainConfig",
     "TrainResult",
     "Trainer",

@@ -3,9 +3,9 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from torch.utils.data import DataLoader, Dataset
 from tqdm.auto import tqdm
@@ -43,12 +43,28 @@ class TrainResult:
         """The total loss of every step: the curve."""
         return [record["loss"] for record in self.history]
 
+    def require_all_steps(self) -> None:
+        """Raise RunStopped if the run was interrupted, which names the steps and says how it goes on.
+
+        For the last line of a notebook's cell: the stop button then stops "Run All", too, before a later cell reads an
+        evaluation that nobody made.
+        """
+        if self.interrupted:
+            raise RunStopped(
+                f"the run stopped after {len(self.history)} steps and is saved in {self.run_dir}. Run the cell that "
+                'trains again: with resume="auto" it goes on from there.'
+            )
+
+
+class RunStopped(RuntimeError):
+    """A run was interrupted before its last step, and what comes next needs all of them."""
+
 
 def train(
     config: TrainConfig,
     out_dir: str | Path,
     *,
-    resume: bool = False,
+    resume: bool | Literal["auto"] = False,
     on_step: Callable[[Record], None] | None = None,
     progress: bool = True,
     tensorboard: bool = False,
@@ -56,7 +72,8 @@ def train(
     """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`, and `best.pt` if judged.
 
     resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
-    workers and how often it is saved and judged; the curve goes on as if it had never stopped. on_step: called after
+    workers and how often it is saved and judged; the curve goes on as if it had never stopped. "auto": continue it if
+    there is one, and begin it otherwise, for a cell or a job that may be started again. on_step: called after
     each step with its record. tensorboard: the log as TensorBoard's scalars, too, in `out_dir/tensorboard`.
     Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
@@ -75,6 +92,8 @@ def train(
         )
     trainer = Trainer(config)
     run, first_step, history, state = from_main_rank(lambda: _open_run(trainer, out_dir, resume))
+    if resume == "auto" and first_step and is_main_rank():
+        print(f"{run.path} holds a run: going on after {first_step} of {config.steps} steps", file=sys.stderr)
     trainer.restore(state)  # on rank 0 what it has already; no other rank needs to see the file
     pictures = held_out_pictures(config) if config.test_images else None
     best = BestWeights(config, run, pictures, history)
@@ -130,9 +149,11 @@ def _batches(dataset: DetectionDataset, config: TrainConfig, first_step: int) ->
 
 
 def _open_run(
-    trainer: Trainer, out_dir: str | Path, resume: bool
+    trainer: Trainer, out_dir: str | Path, resume: bool | Literal["auto"]
 ) -> tuple[RunDirectory, int, list[Record], dict[str, Any]]:
     """The run directory, the number of steps already taken, their log, and the trainer's state at that point."""
+    if resume == "auto":
+        resume = RunDirectory(Path(out_dir)).config_file.exists()
     if not resume:
         run = RunDirectory.create(out_dir, trainer.config)
         _save(run, trainer, 0)
@@ -143,7 +164,11 @@ def _open_run(
     free = {name: getattr(config, name) for name in ("gpus", "workers", "checkpoint_every", "evaluate_every")}
     begun = replace(stored, **free)
     if begun != config:
-        raise ValueError(f"config differs from {run.config_file}; a run can only go on as it was begun")
+        changed = [f.name for f in fields(config) if getattr(begun, f.name) != getattr(config, f.name)]
+        raise ValueError(
+            f"config differs from {run.config_file} in {', '.join(changed)}; a run can only go on as it was begun. "
+            "To begin another, give another directory or delete this one."
+        )
     if not run.checkpoint_file.exists():  # killed between its configuration and its first checkpoint
         _save(run, trainer, 0)
     state = load_checkpoint(run.checkpoint_file)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from frcnn_lite.detection import FasterRCNNConfig
-from frcnn_lite.engine import CheckpointError, TrainConfig, load_run, train
+from frcnn_lite.engine import CheckpointError, RunStopped, TrainConfig, load_run, train
 from frcnn_lite.engine.checkpoint import save_checkpoint
 from frcnn_lite.engine.interrupt import deferred_interrupt
 from frcnn_lite.engine.trainer import Trainer
@@ -71,6 +71,19 @@ def test_resume_continues_the_curve(whole, tmp_path, capsys):
     a, b = load_run(whole.run_dir).model.state_dict(), load_run(resumed.run_dir).model.state_dict()
     for name in a:
         torch.testing.assert_close(a[name], b[name], rtol=1e-6, atol=1e-7)
+
+
+def test_auto_begins_a_run_and_goes_on_with_it(whole, tmp_path, capsys):
+    """What a notebook's cell does when it is run again: after a stop it continues, after the end it changes nothing."""
+    halted = quiet(CONFIG, tmp_path / "run", resume="auto", on_step=stop_after(9))
+    with pytest.raises(RunStopped, match=r"stopped after 10 steps and is saved in .*run\. Run the cell .* again"):
+        halted.require_all_steps()
+    assert "going on" not in capsys.readouterr().err
+    again = quiet(CONFIG, tmp_path / "run", resume="auto")
+    assert "going on after 10 of 20 steps" in capsys.readouterr().err
+    assert again.losses == pytest.approx(whole.losses, rel=1e-6)
+    again.require_all_steps()
+    assert quiet(CONFIG, tmp_path / "run", resume="auto", on_step=stop_after(0)).losses == again.losses
 
 
 def test_after_a_crash_resume_goes_back_to_the_last_checkpoint(whole, tmp_path):
@@ -143,8 +156,8 @@ def test_an_existing_run_is_never_overwritten(whole):
     before = {name: (whole.run_dir / name).read_bytes() for name in os.listdir(whole.run_dir)}
     with pytest.raises(FileExistsError, match="holds a run already"):
         quiet(CONFIG, whole.run_dir)
-    with pytest.raises(ValueError, match="can only go on as it was begun"):
-        quiet(replace(CONFIG, lr=0.5), whole.run_dir, resume=True)
+    with pytest.raises(ValueError, match=r"in lr, seed; a run can only go on as it was begun.*delete"):
+        quiet(replace(CONFIG, lr=0.5, seed=1), whole.run_dir, resume=True)
     assert before == {name: (whole.run_dir / name).read_bytes() for name in os.listdir(whole.run_dir)}
 
 
