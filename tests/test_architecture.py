@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]
 
 LEVELS = (
+    {"whole_file"},
     {"vgpu", "ops", "layers"},
     {"parallel", "detection", "data"},
     {"engine", "export"},
@@ -29,9 +30,9 @@ TORCH_FREE |= {str(path.relative_to(ROOT)) for path in FILES if "cli" in path.pa
 
 FILE_LINES = 250
 LONGER = {}  # file -> why it is one concept all the same
-PACKAGE_LINES, VGPU_LINES, DETECTOR_LINES = 10_100, 2_100, 2_000
+PACKAGE_LINES, VGPU_LINES, DETECTOR_LINES = 10_350, 2_100, 2_100
 AROUND = ("viz", "learn", "tools")  # figures, exercises' checkers and commands: nobody who trains meets them
-AROUND_LINES = 6_100
+AROUND_LINES = 6_150
 
 
 def layer_of(path: Path) -> str:

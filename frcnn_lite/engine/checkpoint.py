@@ -1,10 +1,11 @@
 """Checkpoints that survive a crash while they are written, and load without running code from the file."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from frcnn_lite.whole_file import whole_file
 
 FORMAT = 1
 
@@ -16,15 +17,11 @@ class CheckpointError(ValueError):
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write `state` (tensors, numbers, strings, lists, dicts) to `path`, all or nothing.
 
-    A crash at any moment leaves either the old file or the new one, never half of one: the bytes go to a file beside it
-    that takes its name when they are on the disk.
+    A crash at any moment leaves either the old file or the new one (see `whole_file`), and a disk that is too full for
+    the new one keeps the old one. Raises WriteError, which says why the file could not be written.
     """
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
+    with whole_file(path, replace=True) as partial, partial.open("wb") as file:
         torch.save({"format": FORMAT, **to_cpu(state)}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

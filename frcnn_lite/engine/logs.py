@@ -5,11 +5,13 @@ import importlib.util
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.parallel import is_main_rank
+from frcnn_lite.whole_file import WriteError, whole_file
 
 
 class StepLog:
@@ -19,12 +21,16 @@ class StepLog:
     """
 
     def __init__(self, run: RunDirectory, history: Sequence[Record], *, tensorboard: bool = False) -> None:
-        file = run.log_file if is_main_rank() else Path(os.devnull)
-        self.file = file.open("a", encoding="utf-8", buffering=1)
+        self.path = run.log_file if is_main_rank() else Path(os.devnull)
+        self.file = self.path.open("a", encoding="utf-8", buffering=1)
         self.board = _board(run.tensorboard_dir, history) if tensorboard and is_main_rank() else None
 
     def write(self, record: Record) -> None:
-        self.file.write(json.dumps(record) + "\n")
+        """Raises WriteError, which names the log."""
+        try:
+            self.file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise WriteError.of(self.path, error) from error
         if self.board:
             _add(self.board, record)
 
@@ -32,7 +38,8 @@ class StepLog:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.file.close()
+        with suppress(OSError):  # every line was written on its own; what a full disk refused is still in the buffer
+            self.file.close()
         if self.board:
             self.board.close()
 
@@ -45,9 +52,12 @@ def require_tensorboard() -> None:
 
 
 def write_csv(history: Sequence[Record], path: str | Path) -> None:
-    """Write records as CSV, one line a step; what was not measured in a step is empty. Raises FileExistsError."""
+    """Write records as CSV, one line a step; what was not measured in a step is empty.
+
+    Raises FileExistsError, WriteError.
+    """
     columns = dict.fromkeys(name for record in history for name in record)
-    with Path(path).open("x", encoding="utf-8", newline="") as file:
+    with whole_file(Path(path)) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(history)

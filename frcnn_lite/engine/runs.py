@@ -1,12 +1,12 @@
 """A run is a directory: `config.json`, `log.jsonl` (one line a step), `checkpoint.pt`; `best.pt` where it is judged."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.whole_file import whole_file
 
 Record = dict[str, Any]  # of one step: "step" and its numbers by name
 
@@ -96,9 +96,13 @@ class RunDirectory:
         _write(self.log_file, "".join(json.dumps(record) + "\n" for record in records))
         return records
 
+    def remove_files(self) -> None:
+        """Remove what `create` made: a run that could not save its first step is no run, and blocks the next try."""
+        for file in (self.config_file, self.log_file):
+            file.unlink(missing_ok=True)
+
 
 def _write(path: Path, text: str) -> None:
     """All or nothing, like a checkpoint."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    with whole_file(path, replace=True) as partial:
+        partial.write_text(text, encoding="utf-8")

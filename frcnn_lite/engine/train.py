@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -23,20 +24,22 @@ from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
 from frcnn_lite.parallel import any_rank, from_main_rank, is_main_rank
+from frcnn_lite.whole_file import WriteError
 
 
 @dataclass(frozen=True)
 class TrainResult:
     """run_dir: where everything lies; history: one record a step ("step", "loss", each loss by name, "lr"), from step 0
     also in a resumed run, with "AP", "AP50", "AP75" after the steps that were judged; evaluation: on the test pictures,
-    None when interrupted or `test_images` is 0; interrupted: whether Ctrl-C ended it; seconds: spent in the steps of
-    this call and in judging between them."""
+    None when interrupted or `test_images` is 0; interrupted: whether Ctrl-C or SIGTERM ended it; seconds: spent in the
+    steps of this call and in judging between them; terminated: whether it was SIGTERM, on any rank."""
 
     run_dir: Path
     history: list[Record]
     evaluation: AveragePrecision | None
     interrupted: bool
     seconds: float
+    terminated: bool = False
 
     @property
     def losses(self) -> list[float]:
@@ -75,12 +78,12 @@ def train(
     workers and how often it is saved and judged; the curve goes on as if it had never stopped. "auto": continue it if
     there is one, and begin it otherwise, for a cell or a job that may be started again. on_step: called after
     each step with its record. tensorboard: the log as TensorBoard's scalars, too, in `out_dir/tensorboard`.
-    Ctrl-C (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
+    Ctrl-C or SIGTERM (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
     be trained, CheckpointError for a damaged checkpoint, FloatingPointError for a loss that is not finite, with all
-    steps before it saved, ModuleNotFoundError where tensorboard is not installed. No file of a run is lost by any of
-    these.
+    steps before it saved, ModuleNotFoundError where tensorboard is not installed, WriteError where the disk is full,
+    which names the step that is saved. No file of a run is lost by any of these.
     """
     if tensorboard:
         require_tensorboard()
@@ -102,7 +105,7 @@ def train(
     bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
     start = time.perf_counter()
     log = StepLog(run, history, tensorboard=tensorboard)
-    with bar, log, deferred_interrupt() as interruption:
+    with _saying_what_survives(run), bar, log, deferred_interrupt() as interruption:
         for step, batch in enumerate(_batches(dataset, config, first_step), start=first_step):
             try:
                 record: Record = {"step": step, **trainer.take_step(batch)}
@@ -129,10 +132,12 @@ def train(
             if stopping:
                 break
     seconds = time.perf_counter() - start
-    if stopping and is_main_rank():
-        print(f"stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}", file=sys.stderr)
+    stopping = stopping or any_rank(interruption.requested)  # a press during the last save
     if stopping:
-        return TrainResult(run.path, history, None, True, seconds)
+        terminated = any_rank(interruption.terminated)
+        cause = "SIGTERM: " if terminated else ""
+        _say(f"{cause}stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}")
+        return TrainResult(run.path, history, None, True, seconds, terminated)
     if evaluation is None and pictures is not None:
         evaluation = evaluate(trainer.detector, pictures, batch_size=config.batch_size)
     return TrainResult(run.path, history, evaluation, False, seconds)
@@ -156,7 +161,11 @@ def _open_run(
         resume = RunDirectory(Path(out_dir)).config_file.exists()
     if not resume:
         run = RunDirectory.create(out_dir, trainer.config)
-        _save(run, trainer, 0)
+        try:
+            _save(run, trainer, 0)
+        except WriteError:
+            run.remove_files()
+            raise
         return run, 0, [], trainer.state()
     run = RunDirectory.open(out_dir)
     stored = run.read_config()
@@ -177,10 +186,32 @@ def _open_run(
         step = int(state["step"])
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{run.checkpoint_file} is not a checkpoint of this run: {error}") from error
-    return run, step, run.cut_log(step), trainer.state()
+    logged = len(run.read_log())
+    history = run.cut_log(step)
+    if gone := logged - len(history):
+        _say(f"{run.checkpoint_file} is of step {step}: the {gone} steps logged after it are lost, and taken again")
+    return run, step, history, trainer.state()
 
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:
     if is_main_rank():
         state = {"step": step, "data": trainer.config.shown(), "trainer": trainer.state()}
         save_checkpoint(run.checkpoint_file, state)
+
+
+def _say(line: str) -> None:
+    """On standard error, once for all ranks."""
+    if is_main_rank():
+        print(line, file=sys.stderr)
+
+
+@contextmanager
+def _saying_what_survives(run: RunDirectory) -> Iterator[None]:
+    """A file of the run that cannot be written ends the run; the error then names the step to go on from."""
+    try:
+        yield
+    except WriteError as error:
+        step = load_checkpoint(run.checkpoint_file)["step"]
+        raise WriteError(
+            f"{error}. {run.checkpoint_file} of step {step} is whole: once files can be written again, resume the run"
+        ) from error

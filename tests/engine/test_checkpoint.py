@@ -28,7 +28,7 @@ def test_a_crash_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "save", half_written)
     with pytest.raises(OSError, match="disk full"):
         save_checkpoint(file, {"step": 2})
-    assert load_checkpoint(file)["step"] == 1
+    assert load_checkpoint(file)["step"] == 1 and os.listdir(tmp_path) == ["c.pt"]
 
 
 class Payload:

@@ -2,11 +2,14 @@
 
 import csv
 import importlib.util
+import os
 from dataclasses import replace
 
 import pytest
 
-from frcnn_lite.engine import TrainConfig, train, write_csv
+from frcnn_lite.engine import RunDirectory, TrainConfig, train, write_csv
+from frcnn_lite.engine.logs import StepLog
+from frcnn_lite.whole_file import WriteError
 
 CONFIG = TrainConfig(
     steps=4, batch_size=2, image_size=64, train_images=8, test_images=2, evaluate_every=2, checkpoint_every=2
@@ -50,3 +53,11 @@ def test_tensorboard_holds_the_log_and_nothing_else_after_a_crash(tmp_path):
     for name in ("loss", "lr", "AP"):
         logged = [(record["step"], pytest.approx(record[name], rel=1e-6)) for record in history if name in record]
         assert [(event.step, event.value) for event in shown.Scalars(name)] == logged
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full, which is always full, is Linux's")
+def test_a_full_disk_is_named_once(tmp_path):
+    (tmp_path / "log.jsonl").symlink_to("/dev/full")
+    words = r"log\.jsonl could not be written: the disk is full"
+    with StepLog(RunDirectory(tmp_path), []) as log, pytest.raises(WriteError, match=words):
+        log.write({"step": 0, "loss": 1.0})

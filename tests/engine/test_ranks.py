@@ -121,18 +121,20 @@ def test_train_and_evaluate_under_torchrun(tmp_path):
     assert judged["AP"] == pytest.approx(evaluate(run.model, DigitScenes("test", 5)).AP, abs=1e-6)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="torchrun passes Ctrl-C on by a POSIX signal")
-def test_ctrl_c_under_torchrun_saves_and_another_number_of_processes_goes_on(tmp_path):
+@pytest.mark.skipif(os.name == "nt", reason="torchrun passes signals on as POSIX has them")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_a_stop_under_torchrun_saves_and_another_number_of_processes_goes_on(sent, tmp_path):
     out = tmp_path / "run"
     length = ("--steps", 20_000, "--batch-size", 2, "--train-images", 8, "--test-images", 0)  # more than a busy minute
     process = subprocess.Popen(torchrun("train", *length, "--out", out), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not ((out / "log.jsonl").exists() and (out / "log.jsonl").stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     said = process.communicate(timeout=60)[1]
     steps = load_run(out).step
     assert f"stopped after {steps} of 20000 steps" in said and steps > 0
+    assert ("SIGTERM: stopped" in said) == (sent == signal.SIGTERM)
     assert [record["step"] for record in load_run(out).history] == list(range(steps))
     config = load_run(out).config
     resumed = train(config, out, resume=True, progress=False, on_step=stop)

@@ -13,6 +13,7 @@ from frcnn_lite.engine import CheckpointError, RunStopped, TrainConfig, load_run
 from frcnn_lite.engine.checkpoint import save_checkpoint
 from frcnn_lite.engine.interrupt import deferred_interrupt
 from frcnn_lite.engine.trainer import Trainer
+from frcnn_lite.whole_file import WriteError
 
 CONFIG = TrainConfig(steps=20, batch_size=3, image_size=64, train_images=25, test_images=0, warmup_steps=4)
 
@@ -86,7 +87,7 @@ def test_auto_begins_a_run_and_goes_on_with_it(whole, tmp_path, capsys):
     assert quiet(CONFIG, tmp_path / "run", resume="auto", on_step=stop_after(0)).losses == again.losses
 
 
-def test_after_a_crash_resume_goes_back_to_the_last_checkpoint(whole, tmp_path):
+def test_after_a_crash_resume_goes_back_to_the_last_checkpoint(whole, tmp_path, capsys):
     """A crash saves nothing: steps logged after the checkpoint are taken again, and not logged twice."""
 
     def crash(record):
@@ -100,6 +101,7 @@ def test_after_a_crash_resume_goes_back_to_the_last_checkpoint(whole, tmp_path):
         log.write('{"step": 8, "lo')  # the line that was being written
     assert load_run(tmp_path / "run").step == 5
     resumed = quiet(config, tmp_path / "run", resume=True)
+    assert "is of step 5: the 3 steps logged after it are lost, and taken again" in capsys.readouterr().err
     assert [record["step"] for record in resumed.history] == list(range(20))
     assert resumed.losses == pytest.approx(whole.losses, rel=1e-6)
 
@@ -132,7 +134,72 @@ def test_a_signal_while_the_ranks_agree_is_not_lost(tmp_path, monkeypatch):
     module = importlib.import_module("frcnn_lite.engine.train")  # the package has a function of that name
     monkeypatch.setattr(module, "any_rank", agree)
     result = quiet(CONFIG, tmp_path / "run")
-    assert result.interrupted and asked == [False, False, True] and load_run(result.run_dir).step == 3
+    assert result.interrupted and asked[:3] == [False, False, True] and load_run(result.run_dir).step == 3
+
+
+def test_sigterm_saves_as_ctrl_c_does_and_says_so(whole, tmp_path, capsys):
+    def on_step(record):
+        if record["step"] == 2:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)  # to the process and to its group
+
+    before = signal.getsignal(signal.SIGTERM)
+    result = quiet(CONFIG, tmp_path / "run", on_step=on_step)
+    assert result.interrupted and result.terminated and signal.getsignal(signal.SIGTERM) is before
+    assert (
+        f"SIGTERM: stopped after 3 of 20 steps; saved {tmp_path / 'run' / 'checkpoint.pt'}" in capsys.readouterr().err
+    )
+    assert quiet(CONFIG, tmp_path / "run", resume=True).losses == pytest.approx(whole.losses, rel=1e-6)
+
+
+def test_a_signal_during_the_last_save_is_not_lost(tmp_path, monkeypatch):
+    def save(path, state):
+        save_checkpoint(path, state)
+        if state["step"] == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    module = importlib.import_module("frcnn_lite.engine.train")
+    monkeypatch.setattr(module, "save_checkpoint", save)
+    result = quiet(replace(CONFIG, steps=2, test_images=4), tmp_path / "run")
+    assert result.terminated and result.evaluation is None and len(result.history) == 2
+
+
+def full_disk_for(file):
+    """What is written to `file` goes to a device that the system takes for a full disk."""
+    file.symlink_to("/dev/full")
+
+
+on_linux = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full, which is always full, is Linux's")
+
+
+@on_linux
+def test_a_full_disk_keeps_the_last_checkpoint_and_says_which(whole, tmp_path, capsys):
+    def on_step(record):
+        if record["step"] == 7:
+            full_disk_for(tmp_path / "run" / "checkpoint.partial.pt")
+
+    config = replace(CONFIG, checkpoint_every=4)
+    words = (
+        r"checkpoint\.pt could not be written: the disk is full\. .*checkpoint\.pt of step 4 is whole.* resume the run"
+    )
+    with pytest.raises(WriteError, match=words):
+        quiet(config, tmp_path / "run", on_step=on_step)
+    assert sorted(os.listdir(tmp_path / "run")) == ["checkpoint.pt", "config.json", "log.jsonl"]
+    assert load_run(tmp_path / "run").step == 4
+    capsys.readouterr()
+    resumed = quiet(config, tmp_path / "run", resume=True)
+    assert "is of step 4: the 4 steps logged after it are lost, and taken again" in capsys.readouterr().err
+    assert resumed.losses == pytest.approx(whole.losses, rel=1e-6)
+
+
+@on_linux
+def test_a_run_that_cannot_begin_leaves_nothing_in_the_way(tmp_path):
+    (tmp_path / "run").mkdir()
+    full_disk_for(tmp_path / "run" / "checkpoint.partial.pt")
+    with pytest.raises(WriteError, match="the disk is full"):
+        quiet(replace(CONFIG, steps=1), tmp_path / "run")
+    assert os.listdir(tmp_path / "run") == []
+    assert len(quiet(replace(CONFIG, steps=1), tmp_path / "run").history) == 1
 
 
 def test_the_second_signal_is_not_held_back():
