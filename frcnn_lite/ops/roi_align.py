@@ -37,7 +37,8 @@ def roi_align(
         spatial_scale: cells of the map per image pixel (1 / stride).
         sampling_ratio: points along each side of a bin; 0 or less for one a cell, rounded up, whose greatest number is
             read back from a GPU.
-        aligned: take the centre of the first cell as its coordinate 0.5, as pictures are drawn, not as 0.
+        aligned: take the centre of the first cell as its coordinate 0.5, as pictures are drawn, not as 0. Without it
+            everything is read half a cell to the right of the box and below it.
 
     Returns:
         (R, C, ph, pw) of the features' dtype, contiguous. Differentiable twice with respect to `features`.

@@ -11,6 +11,10 @@
    on to what is larger: NaN never wins, and a bin of nothing but NaN or -inf keeps the start.
 5. A bin that lies outside the map is empty: value 0, argmax -1, no gradient.
 
+Where cell k stands for the pixels from k to k + 1 times the stride, a region that is read by rules 1 and 2 lies half a
+cell to the right of its box and below it, on average, and is one cell larger each way. `roi_align` has the same half
+cell, unless `aligned` is true. Weights learn to live with it, so it belongs to the rule.
+
 This is the rule of Caffe's `ROIPooling` layer (R. Girshick, "Fast R-CNN", 2015) and of `torchvision.ops.roi_pool`.
 
 Rules 1 to 3 are computed once, by `roi_bins` (compiled on the CPU); every kernel receives its integer bins: numba's on

@@ -16,8 +16,9 @@ CELL, LEFT, TOP, GAP, FOOT = 44, 40, 84, 48, 62
 def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale: float = 1 / 16) -> Figure:
     """What RoI pooling takes from `plane` (H, W) for a box `xyxy` in pixels, and what RoIAlign takes.
 
-    The centre of cell k has the coordinate k. At most 12 x 12 cells and 4 x 4 bins. Each bin's largest feature is
-    circled; RoIAlign reads the box as it is, with 2 x 2 points a bin.
+    Cell k stands for the pixels from k to k + 1 times the stride, and the box is drawn over the pixels that it covers.
+    At most 12 x 12 cells and 4 x 4 bins. Each bin's largest feature is circled; RoIAlign reads the box as it is drawn
+    (`aligned=True`), with 2 x 2 points a bin.
     """
     height, width = plane.shape
     if not (1 <= height <= 12 and 1 <= width <= 12 and 1 <= bins <= 4 and len(box) == 4):
@@ -26,7 +27,7 @@ def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale
     rois = torch.tensor([[0.0, *box]])
     _, rows, columns = roi_bins(rois, (height, width), bins, bins, spatial_scale)
     pooled, argmax = roi_pool_with_argmax(plane.float()[None, None], rois, bins, spatial_scale)
-    aligned = roi_align(plane.float()[None, None], rois, bins, spatial_scale, sampling_ratio=2)[0, 0]
+    aligned = roi_align(plane.float()[None, None], rois, bins, spatial_scale, sampling_ratio=2, aligned=True)[0, 0]
     exact = rois[0, 1:] * spatial_scale
     across = LEFT + width * CELL + GAP
     title = f"A box on a map of stride {1 / spatial_scale:g}, pooled to {bins} x {bins}"
@@ -72,7 +73,7 @@ def _draw_bins(canvas: Canvas, rows: Tensor, columns: Tensor) -> None:
 
 
 def _draw_box(canvas: Canvas, exact: list[float]) -> None:
-    x1, y1, x2, y2 = (edge + (corner + 0.5) * CELL for edge, corner in zip((LEFT, TOP) * 2, exact, strict=True))
+    x1, y1, x2, y2 = (edge + corner * CELL for edge, corner in zip((LEFT, TOP) * 2, exact, strict=True))
     corners = [(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)]
     canvas.polyline(corners, stroke=PAPER, stroke_width=5, stroke_opacity=0.5)
     canvas.polyline(corners, stroke=INK, stroke_width=1.8, stroke_dasharray="5 5")

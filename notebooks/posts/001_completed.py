@@ -16,7 +16,7 @@ from frcnn_lite import ops, parallel
 
 
 class Kernel:
-    """A compiled function of one device: CuPy's raises CUDA_ERROR_INVALID_HANDLE on any other."""
+    """A compiled function of one device: CuPy's raises CUDA_ERROR_INVALID_HANDLE on any other, and this acts it out."""
 
     def __init__(self, name):
         self.name, self.device = name, torch.cuda.current_device()
@@ -24,7 +24,7 @@ class Kernel:
     def __call__(self, args, block, grid, stream):
         assert block[0] * grid[0] >= args[-1], "fewer threads than numbers"
         if torch.cuda.current_device() != self.device:
-            raise RuntimeError("CUDA_ERROR_INVALID_HANDLE: invalid resource handle")
+            raise RuntimeError("CUDA_ERROR_INVALID_HANDLE: invalid resource handle (acted out by the stand-in for CuPy)")
         {"roi_forward": roi_forward, "roi_backward": roi_backward}[self.name](*args)
 
 

@@ -20,6 +20,20 @@ def test_hook_box_in_words():
     ElementTree.fromstring(figure.markup)
 
 
+@pytest.mark.parametrize("box", [(24, 24, 40, 40), (16, 16, 32, 32), (20, 24, 88, 84)])
+def test_box_is_drawn_over_its_pixels_and_roi_align_reads_them(box):
+    """A cell stands for 16 x 16 pixels, in the drawing as in the notebook; RoIAlign has the means of what is drawn."""
+    figure = roi_figure(COUNTING, box, bins=1)
+    cells = [line for line in ElementTree.fromstring(figure.markup).iter() if line.tag.endswith("rect")]
+    left, top = (min(float(c.get(edge)) for c in cells if c.get("width") == "44") for edge in ("x", "y"))
+    (dashed,) = (e for e in ElementTree.fromstring(figure.markup).iter() if e.get("stroke-dasharray"))
+    points = [tuple(map(float, point.split(","))) for point in dashed.get("points").split()]
+    assert points[0] == (left + box[0] / 16 * 44, top + box[1] / 16 * 44)
+    assert points[2] == (left + box[2] / 16 * 44, top + box[3] / 16 * 44)
+    middle = [(box[k] + box[k + 2]) / 32 - 0.5 for k in (0, 1)]  # in cells, counted from the middle of the first
+    assert f"RoIAlign {middle[0] + 6 * middle[1]:.4g}." in figure.description
+
+
 @pytest.mark.parametrize("box", [(0, 0, 95, 95), (50, 60, 20, 10), (70, 70, 150, 150), (-60, -60, -40, -40)])
 @pytest.mark.parametrize("bins", [1, 2, 4])
 def test_circles_are_the_argmax(box, bins):
