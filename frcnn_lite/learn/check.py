@@ -10,9 +10,17 @@ from typing import Any
 from frcnn_lite.learn.card import Card, folded
 from frcnn_lite.learn.exercise import TODO, Case, Exercise, Mistake, show
 from frcnn_lite.learn.state import recall, record
+from frcnn_lite.learn.surroundings import Surroundings
 
 SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
 COLUMNS = 100
+MOVED = Mistake(
+    "moved everybody",
+    "you moved everybody: your function leaves a different GPU current, so every later bare `.cuda()` of this notebook "
+    "would go there. Name the GPU, `x.to(device)`, or enter it for a few lines, `with torch.cuda.device(k):`.",
+    '`set_device` is "discouraged in favor of" `torch.cuda.device`, says PyTorch\'s documentation, 2.15',
+    answers=(),
+)
 
 _hints_seen: dict[str, int] = {}  # steps taken in this kernel, for when nothing is kept on disk
 
@@ -44,7 +52,8 @@ def check(key: str, function: Callable[..., Any]) -> None:
 def hint(key: str) -> None:
     """Print the next step of the hint ladder, the task before the first; after the last step, start again."""
     exercise = find_exercise(key)
-    step = _hints_seen.get(key, recall("hints", key) or 0) % len(exercise.hints)
+    kept = recall("hints", key)
+    step = _hints_seen.get(key, kept if isinstance(kept, int) else 0) % len(exercise.hints)
     _hints_seen[key] = step + 1
     record("hints", key, step + 1)
     if step == 0:
@@ -76,10 +85,24 @@ def find_exercise(key: str) -> Exercise:
 
 
 def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
-    """Compare a function with the reference on every case, and a wrong one with the mistakes that have names."""
+    """Compare a function with the reference on every case, and a wrong one with the mistakes that have names.
+
+    What the function changes around itself (current device, modes, seeds) is put back after each call.
+    """
+    around = Surroundings()  # making the cases draws numbers, too
+    try:
+        return _judge(exercise, function)
+    finally:
+        around.restore()
+
+
+def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
     cases = exercise.cases(Random(SEED))
     given: list[Any] = []
+    expected: list[Any] = []
     for case in cases:
+        expected.append(case.call(exercise.reference))  # first: the reader's function may change its arguments
+        around = Surroundings((case.args, case.kwargs))
         try:
             given.append(case.call(function))
         except NotImplementedError:
@@ -88,25 +111,26 @@ def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
             return Verdict(
                 False, f"not yet. {case.show(exercise.name)} raises {type(error).__name__}: {_first_line(error)}"
             )
+        finally:
+            moved = around.moved_to()
+            around.restore()
         if given[-1] is TODO:
             return Verdict(False, f'not solved yet. First hint: learn.hint("{exercise.key}")')
-    wrong = _first_difference(exercise, cases, given)
+        if moved is not None:
+            after = f"After {case.show(exercise.name)} the current GPU was {moved}, before it {around.device}."
+            return Verdict(False, f"not yet: {MOVED.message} ({MOVED.source})\n  {after}", MOVED)
+    wrong = _first_difference(exercise, given, expected)
     if wrong is None:
         return Verdict(True, f"solved. {len(cases)} calls agree with the reference.")
     mistake = next((m for m in exercise.mistakes if _is(m, exercise, cases, given)), None)
     lead = "not yet." if mistake is None else f"not yet: {mistake.message} ({mistake.source})"
-    case = cases[wrong]
-    expected = show(case.call(exercise.reference))
-    return Verdict(
-        False, f"{lead}\n  {case.show(exercise.name)} gave {show(given[wrong])}; right is {expected}.", mistake
-    )
+    call = f"{cases[wrong].show(exercise.name)} gave {show(given[wrong])}; right is {show(expected[wrong])}."
+    return Verdict(False, f"{lead}\n  {call}", mistake)
 
 
-def _first_difference(exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> int | None:
-    for i, (case, result) in enumerate(zip(cases, given, strict=True)):
-        if not _agree(exercise, result, case.call(exercise.reference)):
-            return i
-    return None
+def _first_difference(exercise: Exercise, given: Sequence[Any], expected: Sequence[Any]) -> int | None:
+    pairs = enumerate(zip(given, expected, strict=True))
+    return next((i for i, (mine, right) in pairs if not _agree(exercise, mine, right)), None)
 
 
 def _agree(exercise: Exercise, given: Any, expected: Any) -> bool:

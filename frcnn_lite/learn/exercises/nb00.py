@@ -7,11 +7,10 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.learn.exercise import Case, Exercise, Mistake
-from frcnn_lite.parallel import chunk_sizes
 
 
 def on_gpu(x: Tensor, k: int) -> Tensor:
-    """A copy of `x` on GPU number k."""
+    """`x` on GPU number k: itself where it lies there already, or else a copy."""
     return x.to(torch.device("cuda", k))
 
 
@@ -21,8 +20,9 @@ def beside(anchors: Tensor, features: Tensor) -> Tensor:
 
 
 def idle_gpus(rows: int, gpus: int) -> int:
-    """How many of `gpus` devices get no row of a batch of `rows` rows."""
-    return gpus - len(chunk_sizes(rows, gpus))
+    """How many of `gpus` devices get no row of a batch of `rows` rows, 1 or more."""
+    size = -(-rows // gpus)  # rounded up: the rows of every chunk but the last
+    return gpus - -(-rows // size)
 
 
 def _same_tensor(given: object, expected: Tensor) -> bool:
@@ -31,7 +31,8 @@ def _same_tensor(given: object, expected: Tensor) -> bool:
 
 
 def _on_gpu_cases(random: Random) -> Sequence[Case]:
-    return [Case((torch.arange(random.randint(1, 5)), k)) for k in (0, 1, 0, 1)]
+    places = ["cpu", "cpu", "cuda:1", "cuda:1"]
+    return [Case((torch.arange(random.randint(1, 5), device=d), k)) for k, d in zip((0, 1, 0, 1), places, strict=True)]
 
 
 def _beside_cases(random: Random) -> Sequence[Case]:
@@ -47,7 +48,7 @@ def _idle_cases(random: Random) -> Sequence[Case]:
 EXERCISES = (
     Exercise(
         key="00.on_gpu",
-        task="Return a copy of `x` on GPU number `k`.",
+        task="Return `x` on GPU number `k`, wherever it lies.",
         reference=on_gpu,
         cases=_on_gpu_cases,
         agree=_same_tensor,
@@ -94,7 +95,7 @@ EXERCISES = (
     ),
     Exercise(
         key="00.idle_gpus",
-        task="How many of `gpus` devices get no row of a batch of `rows` rows?",
+        task="How many of `gpus` devices get no row of a batch of `rows` rows (1 or more)?",
         reference=idle_gpus,
         cases=_idle_cases,
         hints=(

@@ -1,5 +1,6 @@
 """Exercises of notebook 04: whose the current device is, where a replica lives, one argument list for each device."""
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -81,11 +82,11 @@ def _parameter_or(otherwise: Callable[[], torch.device]) -> Callable[[nn.Module]
 
 
 def _modules(random: Random) -> Iterator[nn.Module]:
-    """Modules on the CPU and on two GPUs, and their replicas, which list no parameters."""
+    """Modules on the CPU and on a GPU, and replicas on two GPUs, which list no parameters."""
     for width in (2, 3, *(random.randint(4, 99) for _ in range(5))):
         net = nn.Sequential(nn.Linear(width, 4), nn.ReLU(), nn.Linear(4, 1))
-        yield net
-        yield from nn.parallel.replicate(net.cuda(), [0, 1])
+        on_gpu = copy.deepcopy(net).cuda()  # `.cuda()` moves a module in place
+        yield from (net, on_gpu, *nn.parallel.replicate(on_gpu, [0, 1]))
 
 
 def _module_cases(random: Random) -> Sequence[Case]:
