@@ -4,6 +4,7 @@ Under nbval, in continuous integration and when notebooks are re-executed nothin
 are those of a fresh clone.
 """
 
+import errno
 import json
 import os
 import sys
@@ -35,33 +36,102 @@ def state_file(environ: Mapping[str, str] = os.environ, platform: str = sys.plat
     return base / "frcnn_lite" / "learn.json"
 
 
+_unsaved: dict[str, dict[str, Any]] = {}  # answers that no file took: they last as long as this kernel
+_told: set[str] = set()  # what the reader was told already
+
+NO_FILE = (OSError, RuntimeError)  # RuntimeError: the system knows no home folder for this user
+
+
 def recall(section: str, key: str) -> Any:
     """What was recorded, None if nothing was or nobody is there."""
-    return _read().get(section, {}).get(key) if is_live() else None
-
-
-def record(section: str, key: str, value: Any) -> None:
-    """Keep one answer, if a person gave it."""
     if not is_live():
-        return
-    answers = _read()
-    answers.setdefault(section, {})[key] = value
+        return None
+    _try_folder()
+    unsaved = _unsaved.get(section, {})
+    try:
+        return unsaved[key] if key in unsaved else _read().get(section, {}).get(key)
+    except NO_FILE as error:
+        _tell("read", f"The answers that you gave earlier cannot be read: {_reason(error)}.")
+        return None
+
+
+def record(section: str, key: str, value: Any) -> bool:
+    """Keep one answer, if a person gave it; returns whether it is in the file.
+
+    Where no file can be written the answer lasts as long as the kernel, and the reader is told so once.
+    """
+    if not is_live():
+        return False
+    try:
+        answers = _read()  # what cannot be read is not written over
+        answers.setdefault(section, {})[key] = value
+        _write(answers)
+    except NO_FILE as error:
+        _unsaved.setdefault(section, {})[key] = value
+        _tell_unkept(error)
+        return False
+    return True
+
+
+def _try_folder() -> None:
+    """A reader answers by a click, and what is printed then is easily missed: they are told in the question's cell."""
+    try:
+        folder = state_file().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    except NO_FILE as error:
+        _tell_unkept(error)
+
+
+def _write(answers: dict[str, dict[str, Any]]) -> None:
     path = state_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    temporary.replace(path)  # in one step: an interruption leaves the old answers whole
+    try:
+        temporary.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        temporary.replace(path)  # in one step: an interruption leaves the old answers whole
+    finally:
+        temporary.unlink(missing_ok=True)  # a full disk took half of it
 
 
-def _read() -> dict[str, Any]:
+def _read() -> dict[str, dict[str, Any]]:
+    """Section -> key -> answer. Of a file of a different shape what can be read stays, and the file is kept aside."""
     path = state_file()
     try:
         answers = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except (ValueError, RecursionError):
         answers = None
-    if not isinstance(answers, dict):
-        path.replace(path.with_suffix(".unreadable.json"))  # kept: it is the reader's, not ours to delete
-        return {}
-    return answers
+    sections = answers if isinstance(answers, dict) else {}
+    readable = {name: section for name, section in sections.items() if isinstance(section, dict)}
+    if answers != readable:
+        _set_aside(path, readable)
+    return readable
+
+
+def _set_aside(path: Path, readable: dict[str, dict[str, Any]]) -> None:
+    """Start a new file with what is `readable` of this one, which is the reader's and not ours to delete."""
+    aside = path.with_suffix(".unreadable.json")
+    path.replace(aside)
+    _tell("shape", f"Some of your earlier answers cannot be read. The file that holds them is now {aside}.")
+    _write(readable)
+
+
+def _tell_unkept(error: Exception) -> None:
+    _tell("write", f"Your answers are not kept: they last until this kernel stops. The reason: {_reason(error)}.")
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong and where: `Permission denied: /state/frcnn_lite`."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}"
+    return str(error)
+
+
+def _tell(about: str, words: str) -> None:
+    """Say something once in the life of a kernel."""
+    if about not in _told:
+        _told.add(about)
+        print(words)
