@@ -97,9 +97,20 @@ def _keeps_self(kept: ast.AST, methods: set[str], plain: set[str], local: Mappin
         return "a lambda with self in it" if _uses_self(kept.body, plain) else ""
     if isinstance(kept, ast.Name) and kept.id in local:
         return f"{kept.id}() with self in it" if _uses_self(local[kept.id], plain) else ""
-    if isinstance(kept, ast.Call):  # a partial
-        return "a partial of a method" if kept.args and self_attribute(kept.args[0]) in methods else ""
+    if isinstance(kept, ast.Call):
+        return _partial_keeps(kept, methods, plain)
     return f"the bound method self.{kept.attr}" if self_attribute(kept) in methods else ""  # type: ignore[attr-defined]
+
+
+def _partial_keeps(partial: ast.Call, methods: set[str], plain: set[str]) -> str:
+    """A partial of a method keeps its self, and one that is given a layer keeps that of the original."""
+    if partial.args and self_attribute(partial.args[0]) in methods:
+        return "a partial of a method"
+    for value in (*partial.args, *(given.value for given in partial.keywords)):
+        name = self_attribute(value)
+        if (name and name not in plain) or (isinstance(value, ast.Name) and value.id == "self"):
+            return f"a partial that is given {ast.unparse(value)}"
+    return ""
 
 
 def _uses_self(body: ast.AST, plain: set[str]) -> bool:
