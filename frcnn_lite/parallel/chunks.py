@@ -22,15 +22,18 @@ def chunk_sizes(rows: int, devices: int) -> list[int]:
 
 
 def rows_lost(sizes: Sequence[int], devices: int) -> int:
-    """Rows of the *first* positional argument that no replica ever sees, without an error.
+    """Rows of the *first* argument that no replica ever sees, without an error.
 
     Scatter chunks each tensor argument on its own and then zips the lists of chunks; zip stops at the shortest. A
     tensor of one row, meant for all, makes one chunk: one replica runs, the other chunks vanish, and
-    `rows_lost([10, 1], 2)` is 5. Only positional arguments are lost like this (`torch/nn/parallel/scatter_gather.py`,
-    0.1 to 2.15); a keyword argument that makes fewer chunks raises an error.
+    `rows_lost([10, 1], 2)` is 5 (`torch/nn/parallel/scatter_gather.py`, 0.1 to 2.15).
+
+    This is so for tensors that are all given by position, and for tensors that are all given by name. The two kinds are
+    scattered apart: a keyword that makes fewer chunks than the positional tensors make raises an AssertionError beside
+    one of them, and beside two or more it can be missing, silently, on the later devices (pytorch issue 16432, 2019).
 
     Args:
-        sizes: number of rows of each positional tensor argument, at least one of them.
+        sizes: number of rows of each tensor argument, at least one of them.
         devices: number of devices in `device_ids`.
     """
     if not sizes:

@@ -21,7 +21,6 @@ from frcnn_lite.viz.roi_bins import roi_figure
 from frcnn_lite.viz.row_weights import row_weights
 from frcnn_lite.viz.scatter_flow import scatter_flow
 from frcnn_lite.viz.scene_sheet import scene_sheet
-from frcnn_lite.viz.scoreboard import Score, scoreboard
 from frcnn_lite.viz.suppression import suppression_step
 from frcnn_lite.viz.svg import Canvas, Figure
 from frcnn_lite.viz.table_windows import table_windows
@@ -38,7 +37,6 @@ __all__ = [
     "Flow",
     "Lane",
     "Placement",
-    "Score",
     "anchor_fit",
     "anchor_picture",
     "case_board",
@@ -59,7 +57,6 @@ __all__ = [
     "row_weights",
     "scatter_flow",
     "scene_sheet",
-    "scoreboard",
     "sliders",
     "suppression_step",
     "table_windows",

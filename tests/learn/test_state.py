@@ -45,6 +45,7 @@ def new_kernel(monkeypatch):
     monkeypatch.setenv("FRCNN_LITE_LEARN", "on")
     monkeypatch.setattr(state, "_told", set())
     monkeypatch.setattr(state, "_unsaved", {})
+    monkeypatch.setattr(sys.modules["frcnn_lite.learn.check"], "_hints_seen", {})  # `learn.check` is the function
 
 
 @pytest.fixture
@@ -102,8 +103,7 @@ def test_what_can_be_read_of_a_file_of_a_different_shape_stays(file):
 
 
 @pytest.mark.parametrize("kept", ['"two"', "[2]", "null", "{}"])
-def test_a_hint_counted_in_no_number_starts_again(file, kept, capsys, monkeypatch):
-    monkeypatch.setattr(sys.modules["frcnn_lite.learn.check"], "_hints_seen", {})  # `learn.check` is the function
+def test_a_hint_counted_in_no_number_starts_again(file, kept, capsys):
     file.parent.mkdir()
     file.write_text(f'{{"hints": {{"02.share": {kept}}}}}')
     learn.hint("02.share")

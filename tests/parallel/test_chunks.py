@@ -30,6 +30,42 @@ def test_rows_lost_is_what_data_parallel_loses(devices: int) -> None:
             assert first - len(returned) == rows_lost([first, second], devices)
 
 
+class Shifted(nn.Module):
+    """x, moved by y and by a shared `bias` where there is one."""
+
+    def forward(self, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+        return x + y if bias is None else x + y + bias
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4, 8])
+def test_what_a_keyword_does_to_rows_is_what_rows_lost_says(devices: int) -> None:
+    x, one = torch.zeros(10, 1), torch.ones(1, 1)
+    with vgpu.virtual_gpus(devices):
+        pair, shifted = (nn.DataParallel(net, list(range(devices))) for net in (Pair(), Shifted()))
+        assert 10 - len(pair(x1=x, x2=one)[0]) == rows_lost([10, 1], devices)
+        with pytest.raises(AssertionError, match="not equal to the number of kwargs"):
+            pair(x, x2=one)
+        first = chunk_sizes(10, devices)[0]
+        assert shifted(x, x, bias=one).flatten().tolist() == [1.0] * first + [0.0] * (10 - first)
+    said = " ".join((rows_lost.__doc__ or "").split())
+    assert "all given by name" in said and "missing, silently, on the later devices" in said
+
+
+class Flagged(nn.Module):
+    def forward(self, x: Tensor, training: bool = False) -> Tensor:
+        return x
+
+
+def test_a_flag_fails_only_as_a_keyword_beside_a_positional_tensor() -> None:
+    x = torch.zeros(9, 1)
+    with vgpu.virtual_gpus(4):
+        parallel = nn.DataParallel(Flagged(), [0, 1, 2, 3])
+        assert len(parallel(x, True)) == len(parallel(x=x, training=True)) == 9
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+            parallel(x, training=True)
+        assert len(parallel(x[:8], training=True)) == 8
+
+
 def test_rows_lost_by_hand() -> None:
     assert rows_lost([10, 1], 2) == 5
     assert rows_lost([10, 1], 4) == 7

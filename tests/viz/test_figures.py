@@ -1,4 +1,4 @@
-"""Heat map, curves, sheets and scoreboard over their states."""
+"""Heat map, curves and sheets over their states."""
 
 import base64
 import io
@@ -93,23 +93,6 @@ def test_detections_of_an_empty_picture():
     nothing = (np.zeros((0, 4)), np.zeros(0, dtype=int))
     figure = viz.detections([image(0)], [(nothing[0], np.zeros(0), nothing[1])], [nothing])
     assert figure.description == "picture 1: 0 right, 0 wrong, 0 missed."
-
-
-def test_scoreboard_compares_versions():
-    before = [viz.Score("rows used", 5, 10), viz.Score("idle GPUs", 1, 2, less_is_better=True)]
-    after = [viz.Score("rows used", 10, 10), viz.Score("idle GPUs", 0, 2, less_is_better=True)]
-    figure = viz.scoreboard(("posted", before), ("repaired", after))
-    assert figure.description == (
-        "posted: rows used 5 of 10, idle GPUs 1 of 2; repaired: rows used 10 of 10, idle GPUs 0 of 2."
-    )
-    assert [score.reached for score in before + after] == [False, False, True, True]
-
-
-def test_scoreboard_refuses_different_scores_and_impossible_ones():
-    with pytest.raises(ValueError, match="different scores"):
-        viz.scoreboard(("a", [viz.Score("x", 1, 2)]), ("b", [viz.Score("y", 1, 2)]))
-    with pytest.raises(ValueError, match="not between"):
-        viz.Score("x", 3, 2)
 
 
 def test_cast_sheet_names_every_row_and_device():

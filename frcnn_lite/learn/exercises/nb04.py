@@ -85,8 +85,8 @@ def _modules(random: Random) -> Iterator[nn.Module]:
     """Modules on the CPU and on a GPU, and replicas on two GPUs, which list no parameters."""
     for width in (2, 3, *(random.randint(4, 99) for _ in range(5))):
         net = nn.Sequential(nn.Linear(width, 4), nn.ReLU(), nn.Linear(4, 1))
-        on_gpu = copy.deepcopy(net).cuda()  # `.cuda()` moves a module in place
-        yield from (net, on_gpu, *nn.parallel.replicate(on_gpu, [0, 1]))
+        yield copy.deepcopy(net)  # stays on the CPU: `.cuda()` moves `net` in place
+        yield from (net.cuda(), *nn.parallel.replicate(net, [0, 1]))
 
 
 def _module_cases(random: Random) -> Sequence[Case]:
