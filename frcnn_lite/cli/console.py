@@ -13,4 +13,5 @@ def say(line: str, *, on_every_rank: bool = False) -> None:
     """
     rank = os.environ.get("RANK", "0")
     if rank == "0" or on_every_rank:
-        print(line if rank == "0" else f"rank {rank}: {line}", file=sys.stderr)
+        # In one write: unbuffered, print sends the end of the line apart, and another rank may speak in between.
+        sys.stderr.write(f"{line}\n" if rank == "0" else f"rank {rank}: {line}\n")

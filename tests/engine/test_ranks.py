@@ -95,10 +95,10 @@ def test_what_ranks_cannot_share_is_refused(ranks):
     assert ranks[1]["three GPUs"] == "gpus must be 2 with 2 ranks, one GPU for each, or 0 for the CPU; got 3"
 
 
-def torchrun(*arguments):
+def torchrun(*arguments, options=()):
     """The command as torchrun would run it. The second -- keeps --run from being read as its own --run-path."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
-    return [*command, "frcnn_lite", *map(str, arguments)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options]
+    return [*command, "-m", "--", "frcnn_lite", *map(str, arguments)]
 
 
 def ended(command):
@@ -113,8 +113,10 @@ def test_train_and_evaluate_under_torchrun(tmp_path):
     said = ended(torchrun("train", "--data", "digits", *length, "--out", out)).stderr
     assert said.count("2 steps of 3 images") == said.count("on 3 unseen pictures") == 1
     assert [record["step"] for record in load_run(out).history] == [0, 1]
-    printed = ended(torchrun("evaluate", "--run", out, "--images", 5)).stdout
-    (line,) = [line for line in printed.splitlines() if line.startswith("{")]  # gloo greets on stdout, too
+    logs = ("--redirects", "1", "--log-dir", str(tmp_path / "logs"))  # a file for each rank: in one pipe lines may mix
+    ended(torchrun("evaluate", "--run", out, "--images", 5, options=logs))
+    printed = [log.read_text() for log in (tmp_path / "logs").rglob("stdout.log")]
+    (line,) = [line for text in printed for line in text.splitlines() if line.startswith("{")]  # gloo greets there, too
     run = load_run(out)
     judged = json.loads(line)
     assert judged["images"] == 5

@@ -19,14 +19,16 @@ PROGRAM = Path(__file__).resolve().parents[2] / "notebooks" / "posts" / "004_ddp
 
 
 @pytest.fixture(scope="module")
-def launched():
-    """What the notes' program says under the launcher of its day and under today's."""
+def launched(tmp_path_factory):
+    """What the notes' program says under the launcher of its day and under today's, rank by rank."""
     said = {}
     for launcher in ("launch", "run"):
         command = ["frcnn_lite.vgpu", "--gpus", "2", "-m", f"torch.distributed.{launcher}"]
-        command += ["--standalone", "--nproc_per_node=2", str(PROGRAM)]
+        logs = tmp_path_factory.mktemp(launcher)  # in one pipe the words of two ranks may mix
+        command += ["--standalone", "--nproc-per-node=2", "--redirects=3", f"--log-dir={logs}", str(PROGRAM)]
         ended = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=300)
-        said[launcher] = ended.stdout + ended.stderr
+        ranks = [log.read_text() for log in sorted(logs.rglob("std*.log"))]
+        said[launcher] = "\n".join([ended.stdout, ended.stderr, *ranks])
     return said
 
 
