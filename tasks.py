@@ -166,16 +166,36 @@ def lab(python: Path, args: list[str]) -> int:
     if subprocess.run([str(python), "-m", "frcnn_lite.tools.doctor"], cwd=ROOT).returncode:
         say("the doctor found what is listed above; JupyterLab opens all the same")
     trust_notebooks(python)
-    first = ROOT / "notebooks" / "00_start_here.ipynb"
-    page = "/lab/tree/notebooks/" + first.name if first.exists() else "/lab"
-    command = [str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}", f"--LabApp.default_url={page}"]
-    quiet = "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"  # nobody asked for a request to PyPI
-    server = subprocess.Popen([*command, quiet, *args], cwd=ROOT)
+    server = subprocess.Popen([*lab_command(python, ROOT), *args], cwd=ROOT, env=lab_environment())
     while True:
         try:
             return server.wait()
         except KeyboardInterrupt:
             continue  # JupyterLab got it too, and asks whether it should stop
+
+
+def lab_command(python: Path, root: Path) -> list[str]:
+    """JupyterLab on a folder that holds notebooks/, which asks nothing, tells nobody and leaves what is read as it was.
+
+    Without the manager of files, reading a notebook and saving it would change its stored outputs.
+    """
+    first = root / "notebooks" / "00_start_here.ipynb"
+    page = f"/lab/tree/notebooks/{first.name}" if first.exists() else "/lab"
+    return [
+        *(str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
+        "--ServerApp.contents_manager_class=frcnn_lite.tools.lab.Contents",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",  # nobody asked for a request to PyPI
+    ]
+
+
+def lab_environment() -> dict[str, str]:
+    """This process's environment, and our defaults for JupyterLab's settings: no question about news on top of a page.
+
+    What users have set themselves counts more.
+    """
+    ours = str(Path(__file__).resolve().parent / "frcnn_lite" / "tools" / "jupyter")
+    folders = [os.environ.get("JUPYTER_CONFIG_PATH"), ours]
+    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, folders))}
 
 
 def trust_notebooks(python: Path) -> None:

@@ -16,7 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT)) for path in FILES]
 
 LEVELS = (
-    {"whole_file"},
+    {"whole_file", "live"},
     {"vgpu", "ops", "layers"},
     {"parallel", "detection", "data"},
     {"engine", "export"},

@@ -1,5 +1,6 @@
 """tasks.py: what would be installed and run, and what happens to an environment that no longer fits."""
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -204,8 +205,9 @@ def test_lab_opens_the_first_notebook_whatever_the_doctor_says(tasks, monkeypatc
     started = []
 
     class Server:
-        def __init__(self, command, cwd):
+        def __init__(self, command, cwd, env):
             started.append(command)
+            assert Path(env["JUPYTER_CONFIG_PATH"], "labconfig", "default_setting_overrides.json").exists()
             self.answers = iter([KeyboardInterrupt, 0])
 
         def wait(self):
@@ -222,6 +224,9 @@ def test_lab_opens_the_first_notebook_whatever_the_doctor_says(tasks, monkeypatc
     trusted = [command for command in ran if "trust" in command]
     assert [command[-1].endswith("00_start_here.ipynb") for command in trusted] == [True] * exists
     assert not [word for word in command if "token" in word]
+    (manager,) = [word.partition("=")[2] for word in command if "contents_manager_class" in word]
+    module, _, name = manager.rpartition(".")
+    assert hasattr(importlib.import_module(module), name)
     assert "the doctor found" in capsys.readouterr().out
 
 

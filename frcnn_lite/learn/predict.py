@@ -5,10 +5,18 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from frcnn_lite import live
 from frcnn_lite.learn.card import EDGE, Card, inline
 from frcnn_lite.learn.state import is_live, recall, record
 
 SECTION = "predictions"
+
+CHOICES = "frcnn-lite-choices"
+# The card lists the choices for those who read the file; while there are buttons it need not say them twice.
+STYLE = (
+    f"<style>.jp-OutputArea-child:has(+ .jp-OutputArea-child .{CHOICES}:not(.jupyter-widgets-disconnected))"
+    " ul{display:none}</style>"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ def predict(key: str, question: str, choices: Sequence[Any]) -> None:
     """Ask before the run. Never waits: "Run All" goes on, and the answer can be given at any time.
 
     key: "NN.name", unique in the series; question: one sentence, `code` between backticks; choices: two or more,
-    compared as text. In a live JupyterLab there are buttons to choose with; elsewhere the output is the question alone.
+    compared as text. In a live JupyterLab buttons to choose with follow the question; a file keeps the question alone.
     Raises ValueError for fewer than two choices or one that is given twice.
     """
     from IPython.display import display
@@ -48,10 +56,9 @@ def predict(key: str, question: str, choices: Sequence[Any]) -> None:
     if len(texts) < 2 or len(set(texts)) < len(texts):
         raise ValueError(f"choices must be two or more different ones, got {list(texts)}")
     asked = _asked[key] = Prediction(key, question, texts)
+    display(asked.card())
     if is_live():
-        display(_buttons(asked))
-    else:
-        display(asked.card())
+        display(_buttons(asked), metadata=live.metadata(still=None))
 
 
 def reveal(key: str, outcome: Any) -> None:
@@ -67,26 +74,31 @@ def reveal(key: str, outcome: Any) -> None:
     asked, happened = _asked[key], str(outcome)
     if happened not in asked.choices:
         raise ValueError(f"{key!r}: the run gave {happened!r}, which is none of the choices {list(asked.choices)}")
-    display(_compare(asked, happened))
+    neutral = _outcome(happened)
+    if asked.answer is None:
+        display(neutral)
+    else:  # what this reader predicted is for them to see, and not for the file
+        display(_compare(asked, happened), metadata=live.metadata(still=neutral._repr_mimebundle_()))
+
+
+def _outcome(words: str) -> Card:
+    return Card(f"<b>Outcome:</b> {inline(words)}", f"Outcome: {words}")
 
 
 def _compare(asked: Prediction, happened: str) -> Card:
-    if asked.answer is None:
-        return Card(f"<b>Outcome:</b> {inline(happened)}", f"Outcome: {happened}")
     if asked.answer == happened:
         words = f"You predicted {asked.answer}, and so it is."
     else:
         words = f"You predicted {asked.answer}; the run gave {happened}. Where do the two part?"
-    return Card(f"<b>Outcome:</b> {inline(words)}", f"Outcome: {words}")
+    return _outcome(words)
 
 
 def _buttons(asked: Prediction) -> Any:
-    """Radio buttons under the question, none chosen until the reader does."""
+    """Radio buttons for below the question, none chosen until the reader does."""
     import ipywidgets
 
-    question = ipywidgets.HTML(f"<b>Predict.</b> {inline(asked.question)}")
-    question.add_class("jp-RenderedHTMLCommon")  # JupyterLab's own style, for the code in the question
     options = ipywidgets.RadioButtons(options=asked.choices, value=asked.answer, layout={"width": "max-content"})
+    options.add_class(CHOICES)
     note = ipywidgets.HTML(_thanks(asked.answer))
 
     def keep(change: Any) -> None:
@@ -94,8 +106,9 @@ def _buttons(asked: Prediction) -> Any:
         note.value = _thanks(change["new"])
 
     options.observe(keep, names="value")
-    return ipywidgets.VBox([question, options, note], layout={"border_left": EDGE, "padding": "0.1em 1em"})
+    return live.box([options], [note], border_left=EDGE, padding="0.1em 1em")
 
 
 def _thanks(answer: str | None) -> str:
-    return "<i>Choose, then run on.</i>" if answer is None else f"<i>Kept: {escape(answer)}. Now run on.</i>"
+    words = "Choose, then run on." if answer is None else f"Kept: {escape(answer)}. Now run on."
+    return f"{STYLE}<i>{words}</i>"

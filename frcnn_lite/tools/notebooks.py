@@ -9,12 +9,16 @@ import hashlib
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+
+from frcnn_lite.live import still_outputs
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CELL_TIMEOUT = 300
@@ -24,7 +28,6 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 CELL_METADATA = ("tags", "jupyter")  # all else is an editor's memory of itself
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 BITMAPS = ("image/png", "image/jpeg")
 
 
@@ -60,7 +63,7 @@ def normal_form(notebook: NotebookNode) -> NotebookNode:
         kept.metadata = NotebookNode({key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)})
         if cell.cell_type == "code":
             kept.execution_count = cell.execution_count
-            kept.outputs = merge_streams([normal_output(output) for output in cell.outputs])
+            kept.outputs = [normal_output(output) for output in still_outputs(cell.outputs)]
         cells.append(kept)
     return NotebookNode(nbformat=4, nbformat_minor=5, metadata=nbformat.from_dict(METADATA), cells=cells)
 
@@ -75,28 +78,16 @@ def cell_id(cell: NotebookNode, seen: set[str]) -> str:
 
 
 def normal_output(output: NotebookNode) -> NotebookNode:
-    """One output without a widget's random model id, which leaves its words, and without an error's traceback."""
+    """One still output without an error's traceback, which holds the paths of this machine."""
     kept = nbformat.from_dict(output)
-    if "data" in kept:
-        kept.data.pop(WIDGET_VIEW, None)
     if kept.output_type == "error":
-        kept.traceback = [f"{kept.ename}: {kept.evalue}"]
+        kept.traceback = short_traceback(kept)
     return kept
 
 
-def merge_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """One output per stream: where a kernel cuts its text into messages is a matter of timing."""
-    merged: list[NotebookNode] = []
-    streams: dict[str, NotebookNode] = {}
-    for output in outputs:
-        if output.output_type != "stream":
-            merged.append(output)
-        elif output.name in streams:
-            streams[output.name].text += output.text
-        else:
-            streams[output.name] = output
-            merged.append(output)
-    return merged
+def short_traceback(error: Mapping[str, Any]) -> list[str]:
+    """What is stored of the traceback of an error output: its last line."""
+    return [f"{error['ename']}: {error['evalue']}"]
 
 
 def write(notebook: NotebookNode, path: Path) -> None:

@@ -5,6 +5,7 @@ from html import escape
 from string import ascii_uppercase
 from typing import Any
 
+from frcnn_lite import live
 from frcnn_lite.layers.einsum_explain import EinsumReading, Index, explain
 from frcnn_lite.layers.einsum_path import contraction_path
 from frcnn_lite.viz.palette import BLUE, ORANGE, VERMILLION, blend, ink_on
@@ -76,7 +77,7 @@ class EinsumBox:
         self._redraw()
         for box in (self.equation, self.shapes):
             box.observe(self._redraw, names="value")
-        self.widget = ipywidgets.VBox([ipywidgets.HBox([self.equation, self.shapes]), self.picture, self.words])
+        self.widget = live.box([self.equation, self.shapes], [self.picture, self.words])
 
     def _redraw(self, _change: Any = None) -> None:
         try:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
+from frcnn_lite import live
 from frcnn_lite.viz.svg import Figure
 
 
@@ -23,7 +24,7 @@ class SliderFigure:
         self._redraw()
         for slider in self.sliders.values():
             slider.observe(self._redraw, names="value")
-        self.widget = ipywidgets.VBox([ipywidgets.HBox(list(self.sliders.values())), self.picture, self.words])
+        self.widget = live.box(self.sliders.values(), [self.picture, self.words])
 
     def _redraw(self, _change: Any = None) -> None:
         """Raises whatever `draw` raises at the first call, so that a broken widget fails its cell."""

@@ -3,6 +3,7 @@
 from html import escape
 from typing import Any
 
+from frcnn_lite import live
 from frcnn_lite.tools.failures import Failure, catalogue
 from frcnn_lite.tools.failures.match import matching, nearest
 from frcnn_lite.tools.failures.page import cite, notebook_file
@@ -40,13 +41,15 @@ class FailureSearch:
         import ipywidgets
 
         self.field = ipywidgets.Textarea(
-            placeholder="words, an error message, or a whole traceback", rows=2, layout={"width": "auto"}
+            placeholder="words, an error message, or a whole traceback",
+            rows=2,
+            layout={"width": "auto", "flex": "1 1 auto"},
         )
         self.results = ipywidgets.HTML()
         self.results.add_class("jp-RenderedHTMLCommon")  # JupyterLab's own style for text and code
         self.field.observe(self._show, names="value")
         self._show()
-        self.widget = ipywidgets.VBox([self.field, self.results])
+        self.widget = live.box([self.field], [self.results])
 
     def _show(self, _change: Any = None) -> None:
         typed = self.field.value.strip()
