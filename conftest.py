@@ -19,7 +19,7 @@ CELL_TIMEOUT = 300.0
 OUTPUT_TIMEOUT = 60
 # A notebook is to run within 60 s (`make notebooks` says so when it does not). A test must not fail because a machine
 # is busy, so this bound catches only what has gone wrong altogether.
-NOTEBOOK_SECONDS = 300.0
+NOTEBOOK_SECONDS = 900.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
