@@ -2,10 +2,11 @@
 
 import importlib
 import sys
+from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
-from verdict import Verdict
+from verdict import RULINGS, Verdict
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "verdicts.md"
@@ -37,8 +38,8 @@ HEADER = """\
 Every row is a claim of a post the series is built on, and every ruling is held by a test that runs it. The page is
 written by `python tests/verdicts/table.py`; a test fails when the page and the proofs disagree.
 
-Rulings: **right**, still so today; **right then**, changed since; **incomplete**, true in the case shown and not in
-general; **wrong**; **typo**.
+A ruling judges a claim in the post's own situation first, its versions and its numbers of GPUs, and then says what
+changes outside of it.
 """
 
 
@@ -54,7 +55,7 @@ def verdicts() -> list[Verdict]:
 
 def page() -> str:
     """The whole of docs/verdicts.md."""
-    sections = [HEADER]
+    sections = [HEADER, _counts()]
     for post, rows in groupby(verdicts(), key=lambda row: row.post):
         title, source = POSTS[post]
         sections.append(f"## Post {post}: {title}\n\nSource: {source}.\n")
@@ -64,6 +65,16 @@ def page() -> str:
             lines.append(f"| {row.place} | {row.claim} | **{row.ruling}** | {row.because} | {link} | `{row.proof}` |")
         sections.append("\n".join(lines) + "\n")
     return "\n".join(sections)
+
+
+def _counts() -> str:
+    """What each ruling means, and how often it was given on each post."""
+    given = Counter((row.ruling, row.post) for row in verdicts())
+    lines = [f"| ruling | meaning | {' | '.join(POSTS)} | all |", "|---" * (len(POSTS) + 3) + "|"]
+    for ruling, meaning in RULINGS.items():
+        numbers = [given[ruling, post] for post in POSTS]
+        lines.append(f"| **{ruling}** | {meaning} | {' | '.join(map(str, numbers))} | {sum(numbers)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:

@@ -86,8 +86,9 @@ def test_cpu_inputs_name_no_device():
     "000",
     "Faster R-CNN changes, `for param in module.parameters()`",
     claim="The worker takes its device from the module's parameters and runs the forward there.",
-    ruling="wrong",
-    because="As printed, the forward stands in the loop: one run for each parameter. Since torch 1.5 a replica lists "
+    ruling="incomplete",
+    because="The idea was right then: until torch 1.4 a replica listed its parameters. As printed the "
+    "forward stands inside the loop and runs once for each of them. Since torch 1.5 a replica lists "
     "none, and it never runs.",
     notebook=OWNER,
 )
@@ -110,8 +111,9 @@ def test_the_fix_runs_once_for_each_parameter_or_never():
     "000",
     "manual loop, `input.append`",
     claim="The argument list is im_info, gt_boxes, gt_ishard, dontcare_areas.",
-    ruling="wrong",
-    because="forward begins with `im_data`, which is forgotten: every argument arrives as the one before it.",
+    ruling="typo",
+    because="A line is lost in the listing: forward begins with `im_data`. As printed every argument arrives "
+    "as the one before it.",
     notebook=OWNER,
 )
 def test_the_list_of_arguments_lacks_the_first():
@@ -147,14 +149,15 @@ class Echo(nn.Module):
     "000",
     "manual loop, `output_device = [0]`",
     claim="A list with one device sets where the result goes.",
-    ruling="wrong",
-    because="A list is no device, and what is none means the current one: [1] lands on cuda:0, and [0] on whichever "
-    "is current.",
+    ruling="incomplete",
+    because="In the case shown, where device 0 is current. A list is not a device and counts as none, which "
+    "means the current one: [1] lands on cuda:0, and [0] on whichever is current.",
     notebook=OWNER,
 )
 def test_a_list_is_no_output_device():
     outputs = [torch.zeros(1).cuda(k) for k in (0, 1)]
     assert torch_parallel.gather(outputs, 1).get_device() == 1
+    assert torch_parallel.gather(outputs, [0]).get_device() == 0  # the case shown
     assert torch_parallel.gather(outputs, [1]).get_device() == 0
     with torch.cuda.device(3):
         assert torch_parallel.gather(outputs, [0]).get_device() == 3

@@ -95,7 +95,8 @@ def test_there_are_four_calls(monkeypatch):
     "source reading, comment on replicate",
     claim="replicate divides the model evenly over N devices.",
     ruling="wrong",
-    because="Every device holds all parameters and buffers, copied for this step; what is divided is the batch.",
+    because="Every device holds all parameters and buffers, copied for this step; what is divided is the "
+    "batch. (The comment in the manual loop, that the model is set to two GPUs, is right.)",
     notebook=CALLS,
 )
 def test_replicate_copies_all_to_each():

@@ -241,8 +241,9 @@ def test_old_arguments_warn():
     "RoI pooling, before the change",
     claim="Its allocations go to GPU 0 by default.",
     ruling="wrong",
-    because="A bare `.cuda()` goes to the current device. Under DataParallel that is the replica's, and nothing had to "
-    "be repaired; in a thread without a device it is GPU 0.",
+    because="A bare `.cuda()` goes to the current device. DataParallel and the guide's own worker enter the "
+    "replica's, so nothing had to be repaired; in a thread without a device it is GPU 0. (Post 001 "
+    "has the same line.)",
     notebook=OWNER,
 )
 def test_before_the_change_pooling_was_right_under_dataparallel():
@@ -273,9 +274,9 @@ def test_output_is_where_the_features_are():
     "000",
     "RoI pooling, `argmax.cuda(argmax.get_device())`",
     claim="argmax is allocated in the right place, too.",
-    ruling="wrong",
-    because="It asks a CPU tensor: an AttributeError in torch 0.1 (pytorch issue 741), today -1, which is no device. "
-    "As printed the pooling never runs on a GPU; `features.get_device()` was meant.",
+    ruling="typo",
+    because="`features.get_device()` was meant. As printed it asks a CPU tensor: an AttributeError in torch "
+    "0.1 (pytorch issue 741), today -1, which is not a device, so the pooling never runs on a GPU.",
     notebook=OWNER,
 )
 def test_argmax_asks_the_wrong_tensor():
@@ -331,9 +332,10 @@ def test_the_rpn_is_left_without_gradient():
 @verdict(
     "000",
     "forward, in evaluation",
-    claim="The same forward serves the trained network.",
-    ruling="wrong",
-    because="It has no scores to return any more: in evaluation it multiplies None by 10.",
+    claim="forward returns the loss, where it returned cls_prob, bbox_pred and rois.",
+    ruling="incomplete",
+    because="In training, of which the guide speaks. In evaluation it multiplies None by 10, and has no "
+    "scores to return any more.",
     notebook=OWNER,
 )
 def test_evaluation_is_broken():

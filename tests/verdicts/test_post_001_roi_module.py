@@ -149,14 +149,17 @@ def test_a_pointer_has_no_strides():
     "001",
     "RoI.__init__",
     claim="Both kernels are loaded when the Function is made.",
-    ruling="wrong",
-    because="They are loaded for the device that is current then; the second replica launches the first one's kernel, "
-    "an invalid resource handle. Loaded at the launch, forward passes.",
+    ruling="incomplete",
+    because="Right on one GPU, for which it was written. They are loaded for the device that is current "
+    "then; a second replica launches the first one's kernel, an invalid resource handle. Loaded at "
+    "the launch, forward passes.",
     notebook=KERNELS,
 )
 def test_kernels_of_the_constructor_are_those_of_one_device():
-    x, rois = (tensor.cuda(1) for tensor in case())
+    x, rois = (tensor.cuda(0) for tensor in case())
     printed, at_launch = module(), module(*AT_LAUNCH)
+    assert torch.equal(printed(x, rois), pool(x, rois))  # one GPU, as there
+    x, rois = x.cuda(1), rois.cuda(1)
     with torch.cuda.device(1):
         with pytest.raises(RuntimeError, match="CUDA_ERROR_INVALID_HANDLE"):
             printed(x, rois)
@@ -181,9 +184,10 @@ def test_an_instance_of_function_raises():
     "001",
     "RoI.forward, self",
     claim="`in_size`, `N`, `rois` and `argmax_data` wait on the instance for the backward pass.",
-    ruling="wrong",
-    because="They are those of the last call. Pooling twice before going back gives a wrong gradient without an error; "
-    "replicas, which share the instance, meet tensors of another device.",
+    ruling="incomplete",
+    because="Right for one call and its backward, the case of that repository. The state is that of the last "
+    "call: pooling twice before going back gives a wrong gradient without an error, and replicas, "
+    "which share the instance, meet tensors of different devices.",
     notebook=KERNELS,
 )
 def test_state_is_that_of_the_last_call():
@@ -208,13 +212,16 @@ def test_state_is_that_of_the_last_call():
     "001",
     "RoI.forward, .cuda()",
     claim="Outputs are made by `t.zeros(...).cuda()`.",
-    ruling="wrong",
-    because="That is the current device, not the input's. In DataParallel's threads they agree; in a loop over devices "
-    "the kernel would write to another GPU.",
+    ruling="incomplete",
+    because="Right on one GPU, for which it was written, and in DataParallel's threads: `.cuda()` means the "
+    "current device. Where that is not the input's, as in a loop over devices, the kernel would "
+    "write to a different GPU.",
     notebook=KERNELS,
 )
 def test_outputs_go_to_the_current_device():
     x, rois = (tensor.cuda(1) for tensor in case())
+    with torch.cuda.device(1):  # as DataParallel's threads have it
+        assert torch.equal(module(*AT_LAUNCH)(x, rois), pool(x, rois))
     with pytest.raises(ValueError, match="x on cuda:1, rois on cuda:1, output on cuda:0, argmax on cuda:0"):
         module(*AT_LAUNCH)(x, rois)
     assert pool(x, rois).device == torch.device("cuda:1")

@@ -77,8 +77,9 @@ def test_the_first_convolution_stays_ungrouped():
     "002",
     "1.2, conv2 and conv3",
     claim="`groups=12` inside a class that takes `groups` as an argument.",
-    ruling="wrong",
-    because="With 6 groups a filter sees half of its branch, with 24 two branches, and nothing raises; 5 raises.",
+    ruling="incomplete",
+    because="Right for the post's 12 groups. With 6 groups a filter sees half of its branch, with 24 two "
+    "branches, and nothing raises; 5 raises.",
     notebook=GROUPED,
 )
 def test_twelve_is_hard_coded(bottlenecks):
@@ -158,8 +159,10 @@ def test_repeat_is_a_method():
     "002",
     "1.2, forward",
     claim="`residual = self.downsample(x)` where a downsample branch is given.",
-    ruling="wrong",
-    because="It replaces the twelve shortcuts; a branch made for the serial block gives a twelfth of the channels.",
+    ruling="incomplete",
+    because="As in ResNet it replaces the shortcut, here all twelve, so it has to give 12 times the "
+    "channels, and then it works. A branch made for the serial block gives a twelfth of them, which "
+    "raises.",
     notebook=GROUPED,
 )
 def test_downsample_discards_the_cat(bottlenecks):
@@ -169,6 +172,8 @@ def test_downsample_discards_the_cat(bottlenecks):
     assert serial(x).shape == (2, 16, 5, 5)
     with pytest.raises(RuntimeError, match="must match the size"):
         grouped(x)
+    wide = bottlenecks["Parallel_Bottleneck"](12, 16, downsample=nn.Conv2d(16, 12 * 16, 1))
+    assert wide(x).shape == (2, 12 * 16, 5, 5)
 
 
 @verdict(
@@ -414,8 +419,8 @@ def test_data_parallel_runs_the_grouped_layers():
 @verdict(
     "002",
     "6.1",
-    claim="Conv1d(in, out, kernel_size=in // fc_groups, groups=fc_groups) for a grouped FC.",
-    ruling="wrong",
+    claim="Conv1d(in, out, kernel_size=in // fc_groups, groups=fc_groups) is not feasible for a grouped FC.",
+    ruling="right",
     because="The kernel would span 256 positions: 671,088,640 weights (2.68 GB) for a layer of 2,621,440.",
     notebook=EINSUM,
 )
@@ -442,8 +447,9 @@ def test_the_error_has_changed():
     "002",
     "6.1",
     claim="A grouped FC by Conv1d is not possible.",
-    ruling="wrong",
-    because="With kernel_size=1 and an axis of length one, (B, C, 1), it equals the list of Linears.",
+    ruling="incomplete",
+    because="Not with the kernel size tried. With kernel_size=1 and an axis of length one, (B, C, 1), it "
+    "equals the list of Linears.",
     notebook=EINSUM,
 )
 def test_conv1d_with_kernel_size_1_works():

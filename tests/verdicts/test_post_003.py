@@ -62,9 +62,9 @@ def test_rows_vanish_silently(recwarn):
     "003",
     "problem",
     claim="The output becomes y in [N/2, C, H, W] on two GPUs.",
-    ruling="incomplete",
-    because="Half on two devices; in general the first chunk alone comes back, ceil(N / devices) rows: 3 of 10 on "
-    "four, 2 on eight.",
+    ruling="right",
+    because="Half on two devices, as stated. In general the first chunk alone comes back, ceil(N / devices) "
+    "rows: 3 of 10 on four, 2 on eight.",
     notebook=NOTEBOOK,
 )
 def test_only_the_first_chunk_comes_back():
@@ -101,7 +101,7 @@ def test_visible_devices_are_read_at_first_use(printed):
 @verdict(
     "003",
     "program 1",
-    claim="A model that was never moved to a GPU can be wrapped and fed CPU tensors.",
+    claim="`nn.DataParallel(model)` wraps the model as it is, on the CPU, and is fed CPU tensors.",
     ruling="incomplete",
     because="Only because this model has no parameters; with one parameter on the CPU the wrapper refuses.",
     notebook=NOTEBOOK,
@@ -144,12 +144,13 @@ def test_forward_still_checks_then_scatters():
     "003",
     "cause, comment in the listing",
     claim="There are as many parts as there are cards.",
-    ruling="wrong",
-    because="`chunk` rounds the part's size up: 9 rows on four devices make three parts of 3, and the fourth device "
-    "gets nothing.",
+    ruling="incomplete",
+    because="True of 10 rows on two cards. `chunk` rounds the part's size up: 9 rows on four devices make "
+    "three parts of 3, and the fourth device gets nothing.",
     notebook=NOTEBOOK,
 )
 def test_nine_rows_on_four_devices_make_three_parts():
+    assert [shapes[0][0] for shapes in run(2, 10, torch.randn(10, 10, 20))[2]] == [5, 5]  # the case shown
     rows1, _, replicas = run(4, 9, torch.randn(9, 10, 20))
     assert rows1 == 9
     assert [shapes[0][0] for shapes in replicas] == [3, 3, 3]
@@ -214,13 +215,14 @@ def test_expand_shares_storage():
     "003",
     "fix, comment in the listing",
     claim="Expand x2 to a multiple of the number of GPUs.",
-    ruling="wrong",
-    because="The number of chunks depends on the rows too: 10 rows on eight devices make five chunks, x2.expand(8) "
-    "makes eight, and y2 comes back with 5 rows of 8. Expand to the rows of x1 instead; then both make the "
-    "same chunks for every number of devices.",
+    ruling="incomplete",
+    because="Right in the case shown, 10 rows on two GPUs. The number of chunks depends on the rows as well: "
+    "10 rows on eight devices make five chunks, x2.expand(8) makes eight, and y2 comes back with 5 "
+    "rows of 8. Expanded to the rows of x1, both make the same chunks for every number of devices.",
     notebook=NOTEBOOK,
 )
 def test_expand_to_the_number_of_devices_changes_y2():
+    assert run(2, 10, torch.randn(1, 10, 20).expand(2, -1, -1))[:2] == (10, 2)  # the case shown
     assert run(8, 10, torch.randn(1, 10, 20).expand(8, -1, -1))[:2] == (10, 5)
     for gpus in range(1, 9):
         assert run(gpus, 10, torch.randn(1, 10, 20).expand(10, -1, -1))[:2] == (10, 10)

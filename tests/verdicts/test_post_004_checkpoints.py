@@ -123,8 +123,9 @@ def test_an_order_repairs_one_writer():
     "errors in training, fix 2, why",
     claim="It works because backward computes the later losses first, and those change no shape.",
     ruling="wrong",
-    because="With either order of backward the result is the same. What counts is the version at which each operation "
-    "saved the target in the forward pass.",
+    because="With either order of backward the result is the same, once both losses are computed. What "
+    "counts is the version at which each operation saved the target in the forward pass. (Backward "
+    "of one loss *before* the next one writes does help.)",
     notebook=INPLACE,
 )
 def test_the_order_of_backward_does_not_matter():
@@ -136,10 +137,10 @@ def test_the_order_of_backward_does_not_matter():
 @verdict(
     "004",
     "files for an older loader, program",
-    claim="The same `update` loads a checkpoint that was trained anywhere.",
+    claim="The program takes the names in the file as they are.",
     ruling="incomplete",
-    because="A file of DataParallel has `module.` before every name; `update` adds them all, and loading stops with "
-    "unexpected keys.",
+    because="A file of DataParallel has `module.` before every name; `update` adds them all, and loading "
+    "stops with unexpected keys.",
     notebook=WEIGHTS,
 )
 def test_update_of_wrapped_names():

@@ -37,6 +37,32 @@ def test_convolution_is_unfold_matmul_fold(image):
 
 @verdict(
     "004",
+    "how PyTorch convolves, a guess",
+    claim="PyTorch's implementation is probably not very different from Caffe's, which unfolds and multiplies.",
+    ruling="incomplete",
+    because="On a CPU in float64 that is what it does: `_slow_conv2d_forward` allocates the whole matrix, nine times "
+    "the image for 3 x 3. In float32 a library computes it where there is one, on Linux oneDNN, without a matrix.",
+    notebook=NOTEBOOK,
+)
+def test_float64_unfolds_and_float32_need_not():
+    largest, names = allocated(torch.float64)
+    assert largest == 9 and "aten::_slow_conv2d_forward" in names
+    if torch.backends.mkldnn.is_available():
+        largest, names = allocated(torch.float32)
+        assert largest == 1 and "aten::mkldnn_convolution" in names
+
+
+def allocated(dtype):
+    """The largest allocation within F.conv2d, in images, and the operators that it calls."""
+    pixels, filters = torch.rand(1, 16, 64, 64, dtype=dtype), torch.rand(16, 16, 3, 3, dtype=dtype)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+        F.conv2d(pixels, filters, padding=1)
+    events = seen.events()
+    return max(event.cpu_memory_usage for event in events) / pixels.nbytes, [event.name for event in events]
+
+
+@verdict(
+    "004",
     "how PyTorch convolves",
     claim="Windows of 3 x 4 over (N, C, H, W) give (H - 3 + 1) * (W - 4 + 1) windows of C * 3 * 4 numbers.",
     ruling="right",

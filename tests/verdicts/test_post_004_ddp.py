@@ -135,7 +135,7 @@ def test_searching_for_unused_parameters(group_of_one):
 @verdict(
     "004",
     "several GPUs, DDP, set-up",
-    claim="`device_ids` and `output_device` are all that says which GPU a rank works on.",
+    claim="`device_ids` and `output_device` name the GPU that a rank works on.",
     ruling="incomplete",
     because="They move inputs. The model, tensors that name no GPU and checkpoints go to cuda:0 until "
     "`torch.cuda.set_device`.",
@@ -150,10 +150,10 @@ def test_without_set_device_all_is_on_the_first_gpu():
 @verdict(
     "004",
     "several GPUs, DDP, set-up",
-    claim="Wrapping the model is all: nothing is said of how the pictures are dealt out.",
+    claim="The set-up is a process group and the wrapper; a sampler is not mentioned.",
     ruling="incomplete",
-    because="DDP splits no batch. With equal loaders both ranks compute the same, and the average of two equal "
-    "gradients is the gradient of one.",
+    because="DDP splits no batch. With equal loaders both ranks compute the same, and the average of two "
+    "equal gradients is the gradient of one.",
     notebook=NOTEBOOK,
 )
 def test_ddp_splits_nothing(group_of_one):

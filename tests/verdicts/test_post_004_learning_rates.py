@@ -77,7 +77,7 @@ def test_a_filter_is_consumed_once():
 @verdict(
     "004",
     "rates of parts, ids",
-    claim="A list of ids names the parameters of a layer.",
+    claim="The parameters of a layer are kept as a list of ids.",
     ruling="incomplete",
     because="`.to` keeps the objects; `load_state_dict(assign=True)` replaces them, and the list matches nothing.",
     notebook=RATES,
@@ -112,29 +112,55 @@ def test_a_list_of_ids_is_no_module():
     "004",
     "milestones, warm-up",
     claim="`to(epoch)` returns 1 while `epoch <= args.warmup`.",
-    ruling="wrong",
-    because="1 stands for a milestone passed: the warm-up is a flat fifth of the rate, and then the rate jumps.",
+    ruling="right",
+    because="A constant warm-up, as in He et al. (2015) and in PyTorch's `ConstantLR`, with which it agrees "
+    "at every epoch. Goyal et al. (2017) find it helpful for fine-tuning trained and new layers "
+    "together; for very large batches they let the rate rise gradually.",
     notebook=RATES,
 )
-def test_the_warm_up_multiplies_by_a_fifth():
+def test_the_warm_up_is_constant():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=3, base_lr=0.1))
     optimizer, taken = torch.optim.SGD([nn.Parameter()], lr=0.1), []
     for epoch in range(1, 13):
         notes["adjust_learning_rate"](optimizer, epoch, milestones=[6, 9])
         taken.append(optimizer.param_groups[0]["lr"])
     assert taken == pytest.approx([0.02] * 3 + [0.1] * 3 + [0.02] * 3 + [0.004] * 3)
-    repaired = schedules.preview(
-        lambda o: schedules.milestones(o, [6, 9], gamma=0.2, warmup_steps=3), {"all": 0.1}, 12
-    )["all"]
-    assert repaired[:3] == pytest.approx([0.01, 0.04, 0.07]) and repaired[3:] == pytest.approx(taken[3:])
+
+    def of_pytorch(optimizer):
+        flat = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.2, total_iters=3)
+        drops = torch.optim.lr_scheduler.MultiStepLR(optimizer, [6, 9], gamma=0.2)
+        return torch.optim.lr_scheduler.ChainedScheduler([flat, drops])
+
+    assert taken == pytest.approx(schedules.preview(of_pytorch, {"all": 0.1}, 12)["all"])
+    gradual = schedules.preview(lambda o: schedules.milestones(o, [6, 9], gamma=0.2, warmup_steps=3), {"all": 0.1}, 12)
+    assert gradual["all"][:3] == pytest.approx([0.01, 0.04, 0.07]) and gradual["all"][3:] == pytest.approx(taken[3:])
+
+
+@verdict(
+    "004",
+    "milestones, the default",
+    claim="`adjust_learning_rate(optimizer, epoch, milestones=None)`: milestones may be left out.",
+    ruling="wrong",
+    because="The call runs during the warm-up. The first epoch after it compares with `milestones[0]`: TypeError, "
+    "'NoneType' object is not subscriptable.",
+    notebook=RATES,
+)
+def test_the_default_milestones_raise_after_the_warm_up():
+    notes = functions("004_milestones.py", args=SimpleNamespace(warmup=3, base_lr=0.1))
+    optimizer = torch.optim.SGD([nn.Parameter()], lr=0.1)
+    for epoch in (1, 2, 3):
+        notes["adjust_learning_rate"](optimizer, epoch)
+    with pytest.raises(TypeError, match="'NoneType' object is not subscriptable"):
+        notes["adjust_learning_rate"](optimizer, 4)
 
 
 @verdict(
     "004",
     "milestones, `global lr`",
-    claim="`lr` is global because code outside the function uses it.",
-    ruling="wrong",
-    because="Any `lr` of that file is overwritten, and a file that imported it keeps the old number. Return it.",
+    claim="`lr` is global, perhaps because code outside the function uses it.",
+    ruling="incomplete",
+    because="Probably so, and it has a price: any `lr` of that file is overwritten, while a file that "
+    "imported it keeps the old number. A function can return it.",
     notebook=RATES,
 )
 def test_global_lr_overwrites():
@@ -148,12 +174,16 @@ def test_global_lr_overwrites():
     "004",
     "milestones, groups",
     claim="Every group is set to the one rate.",
-    ruling="wrong",
-    because="The factors between groups, which the notes set up a page earlier, are lost in the first epoch.",
+    ruling="incomplete",
+    because="Right for an optimizer with one rate. The factors between groups, which the notes set up a page "
+    "earlier, are lost in the first epoch.",
     notebook=RATES,
 )
 def test_one_rate_for_all_groups():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=1, base_lr=0.1))
+    one = torch.optim.SGD(Net().parameters(), lr=0.5)
+    notes["adjust_learning_rate"](one, 2, milestones=[6, 9])
+    assert one.param_groups[0]["lr"] == 0.1
     optimizer = three_groups()
     assert len({group["lr"] for group in optimizer.param_groups}) == 2
     notes["adjust_learning_rate"](optimizer, 2, milestones=[6, 9])
@@ -287,9 +317,10 @@ def test_the_recipe_leaves_python_and_numpy():
 @verdict(
     "004",
     "cudnn, three seeds",
-    claim="CUDA needs two calls of its own.",
-    ruling="wrong",
-    because="`torch.manual_seed` seeds the CPU and every GPU. The two calls repeat it and do no harm.",
+    claim="For CUDA, call `manual_seed`, `cuda.manual_seed` and `cuda.manual_seed_all`.",
+    ruling="right",
+    because="The numbers of every GPU repeat. `torch.manual_seed` alone seeds the CPU and every GPU; the two "
+    "calls after it repeat that and do no harm.",
     notebook=BITS,
 )
 def test_manual_seed_reaches_every_device():
@@ -322,8 +353,9 @@ def test_the_cudnn_switches_leave_other_operations(monkeypatch):
     "004",
     "cudnn, cost",
     claim="`deterministic = True` makes a model very slow.",
-    ruling="incomplete",
-    because="It only narrows cuDNN's choice, so it is a matter of shapes on a GPU; a CPU's convolution never asks it.",
+    ruling="not tried",
+    because="cuDNN runs on GPUs, and none was measured. The switch narrows its choice of algorithms, so the "
+    "cost depends on the shapes. What a CPU can show is that its convolution never asks the switch.",
     notebook=BITS,
 )
 def test_the_cudnn_switch_is_nothing_to_the_cpu(monkeypatch):

@@ -8,7 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-RULINGS = ("right", "right then", "wrong", "incomplete", "typo")
+RULINGS = {
+    "right": "still so today, as it was stated",
+    "right then": "changed since",
+    "incomplete": "true in the case that the post shows, and not in general",
+    "wrong": "not so in that case either",
+    "typo": "a slip in the listing; what was meant is clear, and right",
+    "not tried": "it needs what this project does not have; the reason says what was tried in its place",
+}
 Test = TypeVar("Test", bound=Callable[..., None])
 
 
@@ -26,9 +33,9 @@ class Verdict:
 
 
 def verdict(post: str, place: str, *, claim: str, ruling: str, because: str, notebook: str) -> Callable[[Test], Test]:
-    """Mark the decorated test, as its attribute `verdict`, as the proof of a ruling (one of `RULINGS`) on a claim."""
+    """Mark the decorated test, as its attribute `verdict`, as the proof of a ruling (see `RULINGS`) on a claim."""
     if ruling not in RULINGS:
-        raise ValueError(f"ruling: expected one of {RULINGS}, got {ruling!r}")
+        raise ValueError(f"ruling must be one of {list(RULINGS)}, got {ruling!r}")
 
     def mark(test: Test) -> Test:
         test.verdict = Verdict(post, place, claim, ruling, because, notebook, test.__name__)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Exercises of notebook 14: rates of every group, a warm-up that warms up, and a list that is read twice."""
+"""Exercises of notebook 14: rates of every group, a warm-up that rises, and a list that is read twice."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def _unbounded(lr: float, multipliers: Sequence[float], step: int, total: int) -
     return [lr * multiplier * (1 - step / total) ** 0.9 for multiplier in multipliers]
 
 
-def _drops_in_warmup(step: int, warmup: int, drops: Sequence[int], gamma: float) -> float:
+def _constant_warmup(step: int, warmup: int, drops: Sequence[int], gamma: float) -> float:
     return gamma if step < warmup else factor(step, warmup, drops, gamma)
 
 
@@ -123,16 +123,17 @@ EXERCISES = (
         cases=_factor_cases,
         agree=_close,
         hints=(
-            "A warm-up ends at 1. Where should its very first step be?",
+            "This warm-up reaches 1 at its last step. Where should its very first step be?",
             "`(step + 1) / warmup` is 1 at the last step of the warm-up and never 0.",
             "After it: `gamma ** sum(drop <= step for drop in drops)`",
         ),
         mistakes=(
             Mistake(
-                "a warm-up that drops",
-                "you multiplied by gamma during the warm-up: it is flat, low, and jumps up at its end.",
-                POST,
-                answers=(_drops_in_warmup,),
+                "a constant warm-up",
+                "your warm-up is constant: gamma until its end, and then a jump to 1. People train with that, too "
+                "(torch.optim.lr_scheduler.ConstantLR), but the task asks for a straight line that ends at 1.",
+                f"{POST}; K. He et al., Deep Residual Learning, 2015",
+                answers=(_constant_warmup,),
             ),
             Mistake(
                 "the first step is lost",

@@ -23,9 +23,20 @@ def failing_saves(events: Events) -> list[int]:
     return [position for position, name, version in saved if version != versions.get(name, 0)]
 
 
+# Methods with an underscore that leave the counter alone: the first three change no number, the last goes past it.
+UNCOUNTED = {"requires_grad_", "detach_", "share_memory_", "apply_"}
+
+
 def version_after(operations: Sequence[str]) -> int:
-    """The version of a new tensor after methods of these names: PyTorch's in-place methods end in an underscore."""
-    return sum(name.endswith("_") and not name.endswith("__") for name in operations)
+    """The version of a new tensor after methods of these names.
+
+    PyTorch's in-place methods end in an underscore, and all of them count but those in `UNCOUNTED`.
+    """
+    return sum(_in_place(name) and name not in UNCOUNTED for name in operations)
+
+
+def _in_place(name: str) -> bool:
+    return name.endswith("_") and not name.endswith("__")
 
 
 def guilty_write(events: Events, save: int) -> int | None:
@@ -45,6 +56,10 @@ def _shape_does_not_count(operations: Sequence[str]) -> int:
     return version_after([name for name in operations if name not in shapes])
 
 
+def _every_underscore(operations: Sequence[str]) -> int:
+    return sum(map(_in_place, operations))
+
+
 def _event_cases(random: Random) -> Sequence[Case]:
     fixed: list[Events] = [
         [("save", "target"), ("write", "target"), ("save", "target")],
@@ -62,7 +77,9 @@ def _drawn(random: Random) -> Events:
 
 def _name_cases(random: Random) -> Sequence[Case]:
     known = ["add", "add_", "unsqueeze", "unsqueeze_", "squeeze_", "relu_", "detach", "view", "t_", "__len__", "mul"]
+    known += sorted(UNCOUNTED)
     fixed = [["unsqueeze_", "squeeze_"], ["view", "add_"], [], ["add", "mul"], ["transpose_"]]
+    fixed += [["detach_", "requires_grad_", "mul_"], ["share_memory_"], ["apply_", "add_"]]
     drawn = [random.choices(known, k=random.randint(1, 8)) for _ in range(10)]
     return [Case((names,)) for names in (*fixed, *drawn)]
 
@@ -107,9 +124,9 @@ EXERCISES = (
         reference=version_after,
         cases=_name_cases,
         hints=(
-            "PyTorch marks in-place methods in their names.",
-            "A trailing underscore; but Python's own methods have two.",
-            '`sum(name.endswith("_") and not name.endswith("__") for name in operations)`',
+            "PyTorch marks in-place methods in their names, but not all that are marked count.",
+            "A trailing underscore; but Python's own methods have two, and four methods in this notebook do not count.",
+            '`sum(n.endswith("_") and not n.endswith("__") and n not in {"requires_grad_", ...} for n in operations)`',
         ),
         mistakes=(
             Mistake(
@@ -117,6 +134,13 @@ EXERCISES = (
                 "you left out methods that change the shape alone. They count, too: autograd saved the old shape.",
                 f"{POST}: the target whose values nobody touched",
                 answers=(_shape_does_not_count,),
+            ),
+            Mistake(
+                "every underscore counts",
+                "you counted every method with a trailing underscore. requires_grad_, detach_ and share_memory_ "
+                "change no number and leave the counter at 0; apply_ writes numbers, and is not counted either.",
+                "pytorch/pytorch issue 14571, 2018: an in-place operation that left the counter alone",
+                answers=(_every_underscore,),
             ),
         ),
     ),

@@ -45,7 +45,8 @@ class Failure:
     the error (a silent failure: the program ends in an assertion of what one would expect), `repaired` does not. Under
     the mark "until torch X" the program runs through on every newer torch, and there is nothing to repair if that is
     every supported one; under "simulated only" it acts out what hardware would do. `section` is the heading in
-    `notebook` that tells of it.
+    `notebook` under which it is treated: there a pattern fits, or, where the notebook tells it in words of its own, all
+    `terms` stand.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Failure:
     helper: str = ""
     notebook: str = ""
     section: str = ""
+    terms: tuple[str, ...] = ()
     threads: tuple[Thread, ...] = field(default=())
 
 
@@ -80,5 +82,5 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     threads = tuple(Thread(**thread) for thread in values.pop("threads", ()))
-    patterns, older = tuple(values.pop("patterns")), tuple(values.pop("older", ()))
-    return Failure(**values, patterns=patterns, older=older, chapter=chapter, threads=threads)
+    lists = {name: tuple(values.pop(name, ())) for name in ("patterns", "older", "terms")}
+    return Failure(**values, **lists, chapter=chapter, threads=threads)
