@@ -82,5 +82,6 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     threads = tuple(Thread(**thread) for thread in values.pop("threads", ()))
-    lists = {name: tuple(values.pop(name, ())) for name in ("patterns", "older", "terms")}
-    return Failure(**values, **lists, chapter=chapter, threads=threads)
+    patterns, older = tuple(values.pop("patterns")), tuple(values.pop("older", ()))
+    terms = tuple(values.pop("terms", ()))
+    return Failure(**values, patterns=patterns, older=older, terms=terms, chapter=chapter, threads=threads)
