@@ -299,9 +299,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tasks.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("command", choices=[*COMMANDS, "clean"])
-    parser.add_argument("--torch", metavar="|".join(TORCH_CHOICES), help="which build of torch .venv holds")
+    parser.add_argument("command", nargs="?", choices=[*COMMANDS, "clean"], help="what each does stands above")
+    which = "which build of torch .venv holds (default: the one it holds, at first PyTorch's own default)"
+    parser.add_argument("--torch", metavar="|".join(TORCH_CHOICES), help=which)
     options, args = parser.parse_known_args(argv)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     # A waiting thread of torch must not burn the core that another needs: steps on shared cores took 8 times longer.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:

@@ -50,7 +50,7 @@ def whole_file(path: Path, *, replace: bool = False) -> Iterator[Path]:
         with suppress(OSError):
             partial.unlink()
         cause = _system_error(error)
-        if cause is None:
+        if cause is None or isinstance(cause, WriteError):  # the latter names a file already
             raise
         raise WriteError.of(path, cause) from error
 

@@ -1,4 +1,5 @@
 import argparse
+import dataclasses
 import importlib
 import json
 import os
@@ -12,10 +13,20 @@ import pytest
 import torch
 from PIL import Image
 
+import frcnn_lite
 from frcnn_lite import cli, vgpu
 from frcnn_lite.cli.data import KINDS
 from frcnn_lite.data import DigitScenes
-from frcnn_lite.engine import RunDirectory, load_run, load_weights, predict, read_image, same_bits
+from frcnn_lite.engine import (
+    RunDirectory,
+    TrainConfig,
+    datasets,
+    load_run,
+    load_weights,
+    predict,
+    read_image,
+    same_bits,
+)
 
 WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
@@ -81,10 +92,66 @@ def test_a_command_is_one_file_whose_options_are_explained(file):
     assert [action.dest for action in parser._actions if not (action.help or action.choices)] == []
 
 
+PROGRAMS = [
+    *(("frcnn_lite.cli", command) for command in COMMANDS),
+    *((f"frcnn_lite.tools.{tool}", []) for tool in cli.TOOLS),
+    ("frcnn_lite.tools.notebooks", []),
+    ("frcnn_lite.vgpu.__main__", []),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "command"), PROGRAMS, ids=lambda part: part if isinstance(part, str) else " ".join(part)
+)
+def test_help_names_every_default(module, command, monkeypatch):
+    """Of every option that takes a value and may be left out; a flag is off."""
+    parsers = []
+    monkeypatch.setattr(argparse.ArgumentParser, "print_help", lambda parser, file=None: parsers.append(parser))
+    with pytest.raises(SystemExit):
+        importlib.import_module(module).main([*command, "--help"])
+    takes_value = (argparse._StoreAction, argparse._AppendAction)
+    (parser,) = parsers
+    options = [action for action in parser._actions if isinstance(action, takes_value)]
+    may_be_left_out = [a for a in options if (not a.required if a.option_strings else a.nargs in ("?", "*"))]
+    assert [a.dest for a in may_be_left_out if "(default: " not in (a.help or "")] == []
+
+
+def test_the_defaults_in_the_help_of_train_are_those_of_the_configuration():
+    parser = argparse.ArgumentParser()
+    importlib.import_module("frcnn_lite.cli.train").add_options(parser)
+    fields = {field.name: field.default for field in dataclasses.fields(TrainConfig)}
+    shown = {**fields, "image_size": "128x128", "test_data": "another split", "ema": "about the last sixth"}
+    options = [a for a in parser._actions if a.dest in fields and isinstance(a, argparse._StoreAction)]
+    assert len(options) > 12
+    for action in options:
+        value = shown[action.dest]
+        assert f"(default: {value:g}" in action.help if isinstance(value, float | int) else f"(default: {value}", action
+    assert "0.5)" in parser.format_help() and datasets.VIEWS == {"flip": 0.5, "zoom": 0.25, "light": 0.2}
+
+
+@pytest.mark.parametrize(("command", "listed"), [([], cli.COMMANDS | cli.TOOLS), (["data"], KINDS)], ids=["", "data"])
+def test_a_command_that_is_not_complete_lists_what_there_is(command, listed, capsys):
+    assert run(*command) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and all(f"\n    {name} " in said.err for name in listed)
+    assert said.err.endswith(f"python -m frcnn_lite{' data' if command else ''}: name one of these\n")
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        run("--version")
+    assert capsys.readouterr().out == f"frcnn_lite {frcnn_lite.__version__}\n"
+
+
+def test_a_tool_runs_behind_the_option_of_all_commands(capsys):
+    assert run("--traceback", "lint", "--rules") == run("lint", "--rules") == 0
+
+
 def test_train_says_where_and_how_good(tmp_path, capsys):
     assert run("train", *QUICK, "--steps", 2, "--seed", 7, "--lr", 0.001, "--out", tmp_path / "r") == 0
     said = capsys.readouterr()
     assert said.out == "" and "2 steps of 2 images on the CPU" in said.err and "AP50" in said.err
+    assert "judge: 100%" in said.err and "4/4" in said.err
     config = RunDirectory.open(tmp_path / "r").read_config()
     assert (config.steps, config.batch_size, config.seed, config.lr, config.gpus) == (2, 2, 7, 0.001, 0)
 
@@ -197,6 +264,58 @@ def test_export_writes_weights_once(trained, tmp_path, capsys):
     fails(capsys, "exists already", "export", "--run", trained, "--out", file)
 
 
+@pytest.mark.parametrize("name", ["d.xyz", "d", "d.onnx.zip"])
+def test_export_refuses_an_ending_that_it_does_not_know(trained, name, tmp_path, capsys):
+    words = f"--out must end in .pt, .pth, .onnx or .csv, got {tmp_path / name}"
+    fails(capsys, words, "export", "--run", trained, "--out", tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full, which is always full, is Linux's")
+@pytest.mark.parametrize("ending", [".pt", ".onnx", ".csv"])
+def test_an_export_to_a_full_disk_leaves_nothing_in_the_way(trained, ending, tmp_path):
+    if ending == ".onnx":
+        pytest.importorskip("onnxscript")
+    file = tmp_path / f"d{ending}"
+    (tmp_path / f"d.partial{ending}").symlink_to("/dev/full")
+    command = [sys.executable, "-m", "frcnn_lite", "export", "--run", str(trained), "--out", str(file)]
+    ended = subprocess.run(command, capture_output=True, text=True)  # the exporter talks past capsys
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert f"error: {file} could not be written: the disk is full\n" in ended.stderr and os.listdir(tmp_path) == []
+    assert run("export", "--run", trained, "--out", file) == 0 and file.stat().st_size > 100
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="/proc, where nobody can make a file, is Linux's")
+def test_what_cannot_be_written_is_one_line(trained, tmp_path, capsys):
+    picture = tmp_path / "p.png"
+    Image.new("RGB", (32, 32)).save(picture)
+    fails(capsys, "/proc/none/d.pt could not be written: ", "export", "--run", trained, "--out", "/proc/none/d.pt")
+    fails(capsys, "/proc/none/s.svg could not be written: ", "data", "sheet", "--out", "/proc/none/s.svg")
+    predict_one = ("predict", "--run", trained, picture)
+    fails(capsys, "/proc/none/p.png could not be written: ", *predict_one, "--out", "/proc/none")
+    assert run(*predict_one, "--json", "/proc/none/f.json") == 2
+    assert "error: /proc/none/f.json could not be written: " in capsys.readouterr().err
+
+
+def test_a_file_that_the_system_cuts_off_ends_training_with_a_sentence(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits on files are POSIX's")
+    out = tmp_path / "r"
+    command = [sys.executable, "-m", "frcnn_lite", "train", *QUICK, "--steps", "2", "--out", str(out)]
+    limit = 6_000_000  # above the checkpoint before the first step, below the one with the optimizer's averages
+    child = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert child.returncode == 2 and "Traceback" not in child.stderr
+    last = child.stderr.splitlines()[-1]
+    assert last.startswith(f"error: {out / 'checkpoint.pt'} could not be written: File too large. ")
+    assert "of step 0 is whole" in last and sorted(os.listdir(out)) == ["checkpoint.pt", "config.json", "log.jsonl"]
+    assert run("train", "--resume", "--checkpoint-every", 1, "--out", out) == 0 and load_run(out).step == 2
+    assert RunDirectory.open(out).read_config().checkpoint_every == 200  # as it was begun
+
+
 def test_export_writes_a_graph(trained, tmp_path, capsys):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
@@ -266,13 +385,19 @@ def lines_in(log):
     return len(log.read_bytes().splitlines()) if log.exists() else 0
 
 
-def interrupt_beyond(steps, command, log):
-    """Run `command` until it has logged more than `steps` steps, press Ctrl-C, return exit code and what it said."""
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+def interrupt_beyond(steps, command, log, sent=signal.SIGINT):
+    """Run `command` until it has logged more than `steps` steps, press Ctrl-C, return exit code and what it said.
+
+    Another signal is sent to all processes of the command, as Slurm and `timeout` do.
+    """
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=sent != signal.SIGINT)
     deadline = time.monotonic() + 120
     while process.poll() is None and lines_in(log) <= steps and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    if sent == signal.SIGINT:
+        process.send_signal(sent)
+    else:
+        os.killpg(process.pid, sent)
     said = process.communicate(timeout=60)[1]
     return process.returncode, said
 
@@ -290,3 +415,14 @@ def test_ctrl_c_saves_and_resume_goes_on(tmp_path):
     code, said = interrupt_beyond(stopped.step, [*command, "--resume"], out / "log.jsonl")
     resumed = load_run(out)
     assert code == 130 and resumed.step > stopped.step and resumed.history[: stopped.step] == stopped.history
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without a signal")
+@pytest.mark.parametrize("workers", [0, 1])
+def test_sigterm_to_all_processes_saves_and_says_so(workers, tmp_path):
+    out = tmp_path / "r"
+    command = [sys.executable, "-m", "frcnn_lite", "train", *QUICK, "--steps", "100000", "--out", str(out)]
+    code, said = interrupt_beyond(1, [*command, "--workers", str(workers)], out / "log.jsonl", signal.SIGTERM)
+    stopped = load_run(out)
+    assert code == 143 and "Traceback" not in said and stopped.step == len(stopped.history) >= 2
+    assert f"SIGTERM: stopped after {stopped.step} of 100000 steps" in said and "--resume --out" in said

@@ -256,6 +256,13 @@ def test_clean_keeps_what_a_reader_made(tasks):
     assert not any((tasks.ROOT / name).exists() for name in remove)
 
 
+def test_alone_it_lists_its_commands(tasks, capsys):
+    assert tasks.main([]) == 2
+    said = capsys.readouterr().err
+    assert all(f"\n    {name} " in said for name in (*tasks.COMMANDS, "clean")) and "--torch" in said
+    assert "(default: " in " ".join(said.partition("options:")[2].split())
+
+
 def test_makefile_reaches_every_command():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (listed,) = (line for line in makefile.splitlines() if line.startswith("COMMANDS = "))

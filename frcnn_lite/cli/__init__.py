@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .console import BAD_INPUT, INTERRUPTED, say
+from frcnn_lite import __version__
+
+from .console import BAD_INPUT, INTERRUPTED, plain_warnings, say
 from .declare import declare
 
 COMMANDS = {
@@ -33,17 +35,26 @@ TOOLS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1 (part of it failed), 2 (bad input) or 130 (interrupted)."""
+    """Run one command and return its exit code.
+
+    0; 1: part of it failed; 2: bad input; 130: interrupted by Ctrl-C; 143: ended by SIGTERM.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments and arguments[0] in TOOLS:
-        return importlib.import_module(f"frcnn_lite.tools.{arguments[0]}").main(arguments[1:]) or 0
+    named = arguments[1:] if arguments[:1] == ["--traceback"] else arguments
+    if named and named[0] in TOOLS:
+        return importlib.import_module(f"frcnn_lite.tools.{named[0]}").main(named[1:]) or 0
     options = _parser(arguments).parse_args(arguments)
+    if options.run_command is None:
+        options.parser.print_help(sys.stderr)
+        say(f"{options.parser.prog}: name one of these")
+        return BAD_INPUT
     # Idle OpenMP threads spin by default, and where the cores are shared with other programs a parallel loop then waits
     # behind its own spinning: 8 times the time per training step, measured on two busy cores. The variable is read
     # once, when torch is loaded, and no line above has done that.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        return options.run_command(options)
+        with plain_warnings():
+            return options.run_command(options)
     except KeyboardInterrupt:
         say("interrupted")
         return INTERRUPTED
@@ -56,8 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite", description="A small Faster R-CNN on many GPUs.")
+    parser.add_argument("--version", action="version", version=f"frcnn_lite {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.set_defaults(run_command=None, parser=parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, purpose in {**TOOLS, **COMMANDS}.items():
         declare(commands, name, purpose, file=name if name in COMMANDS and name in arguments else None)
     return parser

@@ -2,8 +2,15 @@
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
 
-BAD_INPUT, INTERRUPTED = 2, 130  # argparse's own, and 128 + SIGINT as shells have it
+# argparse's own, and 128 + the number of the signal, as shells have it: SIGINT and SIGTERM
+BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def say(line: str, *, on_every_rank: bool = False) -> None:
@@ -15,3 +22,28 @@ def say(line: str, *, on_every_rank: bool = False) -> None:
     if rank == "0" or on_every_rank:
         # In one write: unbuffered, print sends the end of the line apart, and another rank may speak in between.
         sys.stderr.write(f"{line}\n" if rank == "0" else f"rank {rank}: {line}\n")
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Within the block a warning of this package is said as what it is, without the line of code that made it."""
+    shown = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if Path(filename).is_relative_to(PACKAGE):
+            say(f"warning: {message}")
+        else:
+            shown(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown

@@ -16,6 +16,6 @@ KINDS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    kinds = parser.add_subparsers(title="what to do", metavar="WHAT", required=True)
+    kinds = parser.add_subparsers(title="what to do", metavar="WHAT")
     for name, purpose in KINDS.items():
         declare(kinds, name, purpose, file=f"data_{name}")

@@ -9,10 +9,12 @@ from pathlib import Path
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="SVG file to write")
-    parser.add_argument("--split", choices=("train", "test"), default="train", help="which pictures (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the pictures (%(default)s)")
-    parser.add_argument("--rows", type=int, default=4, help="of the sheet (%(default)s)")
-    parser.add_argument("--columns", type=int, default=6, help="of the sheet (%(default)s)")
+    parser.add_argument(
+        "--split", choices=("train", "test"), default="train", help="which pictures (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the pictures (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=4, help="rows of the sheet (default: %(default)s)")
+    parser.add_argument("--columns", type=int, default=6, help="pictures in a row (default: %(default)s)")
 
 
 def run(options: argparse.Namespace) -> int:

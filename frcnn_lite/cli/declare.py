@@ -19,5 +19,5 @@ def declare(commands: Any, name: str, purpose: str, file: str | None) -> None:
     if file is not None:
         command = importlib.import_module(f"{__package__}.{file}")
         parser.description = command.__doc__
-        parser.set_defaults(run_command=getattr(command, "run", None))
+        parser.set_defaults(run_command=getattr(command, "run", None), parser=parser)
         command.add_options(parser)

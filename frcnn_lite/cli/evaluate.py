@@ -28,11 +28,13 @@ REPORT = ("precision_recall.svg", "worst_errors.svg")
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
     parser.add_argument(
-        "--data", metavar="DATA", help="judge on voc:DIR@SPLIT or coco:FILE instead of the run's own data"
+        "--data", metavar="DATA", help="voc:DIR@SPLIT or coco:FILE to judge on (default: the run's own test pictures)"
     )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
-    parser.add_argument("--report", type=Path, metavar="DIR", help=f"write {' and '.join(REPORT)} there")
+    parser.add_argument(
+        "--report", type=Path, metavar="DIR", help=f"write {' and '.join(REPORT)} there (default: none)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
     pictures = engine.held_out_pictures(config, options.images or (sys.maxsize if options.data else None))
     with process_group() as device:
-        judged = engine.judge(stored.model.to(device), pictures, batch_size=stored.config.batch_size)
+        model, batch_size = stored.model.to(device), stored.config.batch_size
+        judged = engine.judge(model, pictures, batch_size=batch_size, progress=sys.stderr.isatty())
         if is_main_rank():
             result = engine.average_precision(judged, pictures.class_names)
             print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": stored.step}))

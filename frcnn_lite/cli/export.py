@@ -1,5 +1,7 @@
 """Write the detector of a run to one small file, weights (.pt) or a graph (.onnx), or the log of its steps (.csv).
 
+The ending of the name decides. A file that is there already is never replaced.
+
 python -m frcnn_lite export --run runs/first --out detector.pt
 python -m frcnn_lite export --run runs/first --out detector.onnx
 python -m frcnn_lite export --run runs/first --out log.csv
@@ -10,11 +12,17 @@ from pathlib import Path
 
 from .console import say
 
+ENDINGS = (".pt", ".pth", ".onnx", ".csv")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="file to write, a .pt, an .onnx or a .csv"
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="file to write, whose name ends in .pt (or .pth), .onnx or .csv",
     )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
@@ -25,11 +33,14 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite import engine
     from frcnn_lite.export.onnx import export_onnx
 
+    ending = options.out.suffix.lower()
+    if ending not in ENDINGS:
+        raise ValueError(f"--out must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, got {options.out}")
     stored = engine.load_run(options.run, best=options.best)
-    if options.out.suffix.lower() == ".onnx":
+    if ending == ".onnx":
         config = stored.config
         export_onnx(stored.model, options.out, class_names=config.class_names, image_size=config.image_size)
-    elif options.out.suffix.lower() == ".csv":
+    elif ending == ".csv":
         engine.write_csv(stored.history, options.out)
     else:
         engine.save_weights(stored.model, options.out, half=not options.full)

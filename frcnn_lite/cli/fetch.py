@@ -11,7 +11,7 @@ from .console import say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="which; without a name, all are listed")
+    parser.add_argument("name", nargs="?", help="which (default: all are listed, none is fetched)")
     parser.add_argument(
         "--into", type=Path, default=Path("data"), metavar="DIR", help="where to (default: %(default)s)"
     )

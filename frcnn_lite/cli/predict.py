@@ -10,6 +10,8 @@ import argparse
 import json
 from pathlib import Path
 
+from frcnn_lite.whole_file import whole_file
+
 from .console import say
 from .devices import fast_device
 
@@ -17,8 +19,10 @@ from .devices import fast_device
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the pictures go")
-    parser.add_argument("--json", metavar="FILE", help="one JSON file of what is found in all images, - to print it")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where the pictures go (default: none are drawn)")
+    parser.add_argument(
+        "--json", metavar="FILE", help="one JSON file of what is found in all images, - to print it (default: none)"
+    )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--min-score", type=float, default=0.5, help="least score to report (default: %(default)s)")
 
@@ -60,5 +64,5 @@ def _write(text: str, file: str) -> None:
     if file == "-":
         print(text)
         return
-    with open(file, "x", encoding="utf-8") as target:
-        target.write(text + "\n")
+    with whole_file(Path(file)) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")

@@ -8,8 +8,8 @@
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
-Ctrl-C saves, and --resume goes on exactly where the run stopped. What is left out follows from the data: classes, size
-of the pictures, anchors; and from the configuration. It is printed.
+Ctrl-C and SIGTERM save, and --resume goes on exactly where the run stopped. What is left out follows from the data:
+classes, size of the pictures, anchors; and from the configuration. It is printed.
 """
 
 import argparse
@@ -18,60 +18,64 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .console import INTERRUPTED, say
+from .console import INTERRUPTED, TERMINATED, say
 from .devices import provide_gpus
 
 if TYPE_CHECKING:
     from frcnn_lite.engine import TrainConfig, TrainResult
 
+MAY_CHANGE = (
+    "gpus",
+    "workers",
+    "checkpoint_every",
+    "evaluate_every",
+)  # when a run goes on; all else is as it was begun
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     # Defaults are the configuration's own; None here means "not given", which --resume has to know.
-    parser.add_argument(
-        "--data", help="digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT names a split"
-    )
-    parser.add_argument("--test-data", metavar="DATA", help="what to judge on (default: another split of --data)")
-    parser.add_argument("--image-size", type=height_by_width, metavar="HxW", help="pixels all pictures are brought to")
-    parser.add_argument("--flip", type=float, help="share of the pictures mirrored (0.5, where they are not digits)")
-    parser.add_argument("--zoom", type=float, help="how much larger or smaller they are shown at most (0.25, likewise)")
-    parser.add_argument("--light", type=float, help="how much each colour's brightness varies at most (0.2, likewise)")
-    parser.add_argument(
-        "--roi-op",
-        choices=("align", "pool"),
-        help="how regions are read: RoIAlign (default: closer boxes) or RoI pooling",
-    )
-    parser.add_argument(
-        "--handle",
-        action="append",
-        metavar="DEFECT=ACTION",
-        help="what to do about defects of the data, as outside=drop; all of them: data/README.md",
-    )
-    parser.add_argument(
-        "--gpus",
-        type=int,
-        help="0: the CPU; N: that many GPUs, virtual ones if need be; under torchrun one for each process",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
-    length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=float, help="of steps, timed once; evaluations come on top")
-    length.add_argument("--steps", type=int, help="optimizer steps")
-    length.add_argument("--epochs", type=float, help="passes over the training pictures")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    parser.add_argument("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
-    parser.add_argument("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
-    parser.add_argument("--evaluate-every", type=int, metavar="N", help="judge every N steps; best.pt keeps the best")
-    parser.add_argument(
-        "--ema",
+    add = parser.add_argument
+    add("--data", help="digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT is a split (default: digits)")
+    add("--test-data", metavar="DATA", help="what to judge on (default: another split of --data)")
+    size = "pixels all pictures are brought to (default: 128x128 for digits, else what suits the boxes)"
+    add("--image-size", type=height_by_width, metavar="HxW", help=size)
+    add("--flip", type=float, help="share of the pictures mirrored (default: 0 for digits, else 0.5)")
+    add(
+        "--zoom",
         type=float,
-        metavar="DECAY",
-        help="of the average of the weights that is handed on; 0: none, the last ones",
+        help="how much larger or smaller they are shown at most (default: 0 for digits, else 0.25)",
     )
-    parser.add_argument("--batch-size", type=int, help="images a step, over all devices")
-    parser.add_argument("--lr", type=float, help="peak learning rate")
-    parser.add_argument("--seed", type=int, help="of weights, pictures and samples")
-    parser.add_argument("--workers", type=int, help="processes that load data (default: none)")
-    parser.add_argument("--train-images", type=int, help="pictures in an epoch")
-    parser.add_argument("--test-images", type=int, help="pictures of the evaluation at the end, 0 for none")
+    light = "how much each colour's brightness varies at most (default: 0 for digits, else 0.2)"
+    add("--light", type=float, help=light)
+    regions = "how regions are read: RoIAlign, which places boxes more closely, or RoI pooling (default: align)"
+    add("--roi-op", choices=("align", "pool"), help=regions)
+    defects = "what to do about a defect of the data, as outside=drop; may be given again for other defects "
+    defects += "(default: each is reported, and what cannot be used is left out; all of them: data/README.md)"
+    add("--handle", action="append", metavar="DEFECT=ACTION", help=defects)
+    gpus = "0: the CPU; N: that many GPUs, virtual ones if need be; under torchrun one for each process (default: 0)"
+    add("--gpus", type=int, help=gpus)
+    add("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
+    length = parser.add_mutually_exclusive_group()
+    minutes = "of steps, timed once; evaluations come on top (default: --steps decides)"
+    length.add_argument("--minutes", type=float, help=minutes)
+    length.add_argument("--steps", type=int, help="optimizer steps (default: 1000)")
+    length.add_argument("--epochs", type=float, help="passes over the training pictures (default: --steps decides)")
+    add("--resume", action="store_true", help="go on with the run in --out")
+    add("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
+    add("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
+    judging = "judge every N steps, and keep the best weights in best.pt (default: 0, at the end alone)"
+    add("--evaluate-every", type=int, metavar="N", help=judging)
+    saving = "save every N steps, which is what a crash can cost; a stop saves, too (default: 200)"
+    add("--checkpoint-every", type=int, metavar="N", help=saving)
+    average = "of the average of the weights that is handed on; 0: none (default: about the last sixth of the steps)"
+    add("--ema", type=float, metavar="DECAY", help=average)
+    add("--batch-size", type=int, help="images a step, over all devices (default: 8)")
+    add("--lr", type=float, help="peak learning rate (default: 0.003)")
+    add("--seed", type=int, help="of weights, pictures and samples (default: 0)")
+    add("--workers", type=int, help="processes that load data (default: 0, the training loads it itself)")
+    add("--train-images", type=int, help="pictures in an epoch, at most (default: 20000 for digits, else all)")
+    test = "pictures of the evaluation at the end, 0 for none (default: 200 for digits, else all)"
+    add("--test-images", type=int, help=test)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,6 +90,8 @@ def run(options: argparse.Namespace) -> int:
             config = _with_length(config, options)
         result = engine.train(config, options.out, resume=options.resume, tensorboard=options.tensorboard)
     _report(result, config)
+    if result.terminated:
+        return TERMINATED
     return INTERRUPTED if result.interrupted else 0
 
 
@@ -93,11 +99,11 @@ def _stored_config(options: argparse.Namespace) -> "TrainConfig":
     from frcnn_lite import engine
 
     given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs", "roi_op")}}
-    fixed = [name for name, value in given.items() if value is not None and name not in ("gpus", "workers")]
+    fixed = [name for name, value in given.items() if value is not None and name not in MAY_CHANGE]
     if fixed:
         raise ValueError(f"--resume goes on as the run was begun; leave out --{fixed[0].replace('_', '-')}")
     stored = engine.RunDirectory.open(options.out).read_config()
-    return replace(stored, **{name: given[name] for name in ("gpus", "workers") if given[name] is not None})
+    return replace(stored, **{name: given[name] for name in MAY_CHANGE if given[name] is not None})
 
 
 def _new_config(options: argparse.Namespace) -> "TrainConfig":

@@ -4,6 +4,7 @@ from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 from zlib import crc32
 
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 HELD_OUT = 5  # where data has no splits of its own, every fifth picture is for the test
 
 
@@ -31,6 +32,12 @@ def path_inside(folder: Path, name: str) -> Path:
     if parsed.anchor or ".." in parsed.parts:
         raise ValueError(f"the name {name!r} leads out of {folder.name}/")
     return folder / name
+
+
+def images_in(folder: Path) -> list[Path]:
+    """The image files that lie in `folder` itself, by name; none where there is no such folder."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(file for file in files if file.suffix.lower() in IMAGE_ENDINGS)
 
 
 def is_held_out(name: str) -> bool:

@@ -4,12 +4,12 @@ T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014; format
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from frcnn_lite.data.annotated import Object, Picture, is_held_out, path_inside
+from frcnn_lite.data.annotated import Object, Picture, images_in, is_held_out, path_inside
 from frcnn_lite.data.defects import Defect
 
 
@@ -36,7 +36,7 @@ def read_coco(file: Path, names: list[str]) -> tuple[list[Picture], list[Defect]
     for annotation in content["annotations"]:
         objects[annotation["image_id"]].append(annotation)
     folder = _image_folder(file, content["images"])
-    pictures, defects = [], []
+    pictures, defects = [], _of_no_image(file, content)
     for image in content["images"]:
         name = str(image["file_name"])
         if name not in wanted:
@@ -49,6 +49,21 @@ def read_coco(file: Path, names: list[str]) -> tuple[list[Picture], list[Defect]
         except (ValueError, TypeError) as error:
             defects.append(Defect(f"{file.name}: {name}", "unreadable", str(error)))
     return pictures, defects
+
+
+def coco_unannotated(file: Path) -> list[str]:
+    """The images beside those of `file` that it does not list, by file name."""
+    images = _load(file)["images"]
+    listed = {Path(str(image["file_name"])).name for image in images}
+    return [path.name for path in images_in(_image_folder(file, images)) if path.name not in listed]
+
+
+def _of_no_image(file: Path, content: dict[str, Any]) -> list[Defect]:
+    """Annotations that belong to an image which the file does not list, a defect for each such image."""
+    listed = {image["id"] for image in content["images"]}
+    lost = Counter(entry["image_id"] for entry in content["annotations"] if entry["image_id"] not in listed)
+    detail = "the file lists no image with this id, and has {} annotations of it"
+    return [Defect(f"{file.name}: image_id {k}", "unreadable", detail.format(count)) for k, count in lost.items()]
 
 
 def _read_object(annotation: dict[str, Any], categories: dict[Any, str]) -> Object:
@@ -72,7 +87,11 @@ def _image_folder(file: Path, images: list[dict[str, Any]]) -> Path:
         for part in ("", "images", subset, f"images/{subset}")
     ]
     names = [str(image["file_name"]) for image in images[:100]]
-    return max(places, key=lambda place: sum((place / name).is_file() for name in names))
+
+    def fits(place: Path) -> tuple[int, bool]:
+        return sum((place / name).is_file() for name in names), bool(images_in(place))
+
+    return max(places, key=fits)
 
 
 def _load(file: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ ACTIONS = {
     "no_area": ("drop", "raise"),
     "outside": ("clip", "drop", "raise"),
     "unknown_class": ("drop", "raise"),
+    "duplicate": ("drop", "keep", "raise"),
     "empty": ("keep", "skip", "raise"),
 }
 
@@ -32,7 +33,8 @@ class Handling:
     skipped; other_size: the image has not the size that its annotation names, so that no box can be trusted: skipped;
     no_area: a box without width or height, or not a number: dropped; outside: a box that sticks out of its
     picture by more than a pixel: clipped to it; unknown_class: an object of a class that is not among the data's:
-    dropped; empty: a picture without objects: kept, it shows what background looks like. "raise" refuses the data.
+    dropped; duplicate: an object that its picture has already, with the same class and box: dropped; empty: a picture
+    without objects: kept, it shows what background looks like. "raise" refuses the data.
     Raises ValueError for an action that the kind does not have.
     """
 
@@ -41,6 +43,7 @@ class Handling:
     no_area: str = "drop"
     outside: str = "clip"
     unknown_class: str = "drop"
+    duplicate: str = "drop"
     empty: str = "keep"
 
     def __post_init__(self) -> None:

@@ -29,8 +29,10 @@ def read_image(path: str | Path, annotated_size: tuple[int, int] | None = None) 
 def look_at_image(path: Path, annotated_size: tuple[int, int] | None) -> tuple[int, int]:
     """The (width, height) that `read_image` would give, after every byte has been decoded, at less than its cost.
 
-    Raises ValueError for a damaged file.
+    Raises ValueError for a file that is missing or damaged.
     """
+    if not path.is_file():
+        raise ValueError("there is no such image")
     try:
         with Image.open(path) as image:
             stored, upright = image.size, _upright_size(image)

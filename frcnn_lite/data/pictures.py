@@ -59,8 +59,9 @@ class AnnotatedPictures:
         """Sizes of the pictures (P, 2) as (height, width), boxes to be found (n, 4), and the picture of each (n,)."""
         sizes = torch.tensor([picture.size[::-1] for picture in self.pictures if picture.size is not None])
         judged = [[thing for thing in picture.objects if not thing.ignored] for picture in self.pictures]
-        owner = torch.repeat_interleave(torch.arange(len(judged)), torch.tensor([len(things) for things in judged]))
-        return sizes, _boxes([thing for things in judged for thing in things]), owner
+        counts = torch.tensor([len(things) for things in judged], dtype=torch.int64)  # also where there is no picture
+        owner = torch.repeat_interleave(torch.arange(len(judged)), counts)
+        return sizes.reshape(-1, 2), _boxes([thing for things in judged for thing in things]), owner
 
     def _labels(self, objects: Sequence[Object]) -> torch.Tensor:
         return torch.tensor([self.class_names.index(thing.name) for thing in objects], dtype=torch.int64)
@@ -101,7 +102,7 @@ def _sound_objects(
     picture: Picture, size: tuple[int, int], class_names: frozenset[str], handling: Handling
 ) -> tuple[tuple[Object, ...], list[Defect]]:
     """The objects that can be trained on, their boxes within the picture, and what was wrong with the others."""
-    kept, defects = [], []
+    kept, defects, seen = [], [], set[Object]()
     for thing in picture.objects:
         box = _clip(thing.box, size)
         sticks_out = max(abs(a - b) for a, b in zip(box, thing.box, strict=True))
@@ -110,12 +111,17 @@ def _sound_objects(
             defects.append(Defect(picture.source, "unknown_class", repr(thing.name)))
         elif not all(map(math.isfinite, thing.box)) or thing.box[2] <= thing.box[0] or thing.box[3] <= thing.box[1]:
             defects.append(Defect(picture.source, "no_area", drawn))
+        elif thing in seen:
+            defects.append(Defect(picture.source, "duplicate", drawn))
+            if handling.duplicate == "keep":
+                kept.append(thing._replace(box=box))
         elif sticks_out > TOLERANCE:
             defects.append(Defect(picture.source, "outside", f"{drawn} in {size[0]} x {size[1]}"))
             if handling.outside == "clip" and box[2] > box[0] and box[3] > box[1]:
                 kept.append(thing._replace(box=box))
         else:
             kept.append(thing._replace(box=box))
+        seen.add(thing)
     return tuple(kept), defects
 
 

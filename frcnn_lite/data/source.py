@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from frcnn_lite.data.annotated import Picture
-from frcnn_lite.data.coco import coco_class_names, coco_splits, read_coco
+from frcnn_lite.data.coco import coco_class_names, coco_splits, coco_unannotated, read_coco
 from frcnn_lite.data.defects import Defect
-from frcnn_lite.data.voc import read_voc, voc_splits
+from frcnn_lite.data.voc import read_voc, voc_splits, voc_unannotated
 
 TRAIN_SPLITS, TEST_SPLITS = ("trainval", "train"), ("test", "val")  # the first that is there
 
@@ -57,6 +57,10 @@ class DataSource:
         """The annotations as they are, and those that cannot be read."""
         return (read_voc if self.kind == "voc" else read_coco)(self.path, self.names())
 
+    def unannotated(self, pictures: list[Picture]) -> list[str]:
+        """The file names of images that lie beside `pictures`, which `read` gave, and have no annotation."""
+        return voc_unannotated(self.path, pictures) if self.kind == "voc" else coco_unannotated(self.path)
+
     def class_names(self, pictures: list[Picture]) -> tuple[str, ...]:
         """COCO's list of categories; in VOC folders, which have none, the names that occur in `pictures`, sorted."""
         if self.kind == "coco":
@@ -92,4 +96,10 @@ def _first(source: DataSource, wanted: tuple[str, ...], alone: bool, taken: set[
     for name in wanted:
         if splits.get(name) and name not in taken and not judged & set(splits[name]):
             return name
+    if empty := [name for name in wanted if name in splits and not splits[name]]:
+        count = len(splits.get("all", ()))
+        raise ValueError(
+            f"{source}: too few pictures ({count}) to hold some out by their names, the split {empty[0]!r} is empty; "
+            "name other pictures to judge on (test_data, --test-data), or annotate more"
+        )
     raise ValueError(f"{source}: no split of {sorted(splits)} can be {' or '.join(wanted)}; name one: {source}@SPLIT")

@@ -12,13 +12,21 @@ from frcnn_lite.data.source import DataSource, choose_splits
 from frcnn_lite.data.statistics import fit_detector
 
 
-def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20) -> str:
-    """The page for `data`, read from `source`; of each kind of defect the first `per_kind` are listed by file."""
+def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20, unannotated: Sequence[str] = ()) -> str:
+    """The page for `data`, read from `source`; of each kind of defect the first `per_kind` are listed by file.
+
+    unannotated: names of pictures without an annotation, listed likewise.
+    """
     splits = ", ".join(f"{name} {len(names)}" for name, names in source.splits().items())
     lines = [str(source), f"splits: {splits}"]
     if not source.split:
         lines.append(f"training: {_training(source)}")
-    lines += [*_classes(data.pictures), *_sizes(data), f"defects: {len(data.defects)}"]
+    lines += [*_classes(data.pictures), *_sizes(data)]
+    if unannotated:
+        lines.append(f"pictures without an annotation, which no training sees: {len(unannotated)}")
+        lines += [f"  {name}" for name in unannotated[:per_kind]]
+        lines += [f"  and {len(unannotated) - per_kind} more"] * (len(unannotated) > per_kind)
+    lines.append(f"defects: {len(data.defects)}")
     return "\n".join([*lines, describe_defects(data.defects, per_kind)]).rstrip()
 
 
@@ -41,6 +49,9 @@ def _classes(pictures: Sequence[Picture]) -> Iterator[str]:
 
 
 def _sizes(data: AnnotatedPictures) -> Iterator[str]:
+    if not data.pictures:
+        yield "not one picture can be used: the defects below say why"
+        return
     shapes = Counter(picture.size for picture in data.pictures if picture.size is not None)
     common = ", ".join(f"{width} x {height} ({count})" for (width, height), count in shapes.most_common(3))
     yield f"sizes of pictures: {common}" + (f" and {len(shapes) - 3} more" if len(shapes) > 3 else "")

@@ -8,12 +8,11 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from frcnn_lite.data.annotated import Object, Picture, is_held_out, path_inside
+from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, images_in, is_held_out, path_inside
 from frcnn_lite.data.defects import Defect
 
 IMAGE_FOLDERS = ("JPEGImages", "PNGImages", "images", "")
 ANNOTATION_FOLDERS = ("Annotations", "annotations", "labels", "")
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 
 
 def voc_splits(root: Path) -> dict[str, list[str]]:
@@ -49,6 +48,14 @@ def read_voc(root: Path, names: list[str]) -> tuple[list[Picture], list[Defect]]
         except (OSError, ValueError, expat.ExpatError) as error:
             defects.append(Defect(f"{annotations.name}/{name}.xml", "unreadable", str(error)))
     return pictures, defects
+
+
+def voc_unannotated(root: Path, pictures: list[Picture]) -> list[str]:
+    """The images that have no annotation, by file name; `pictures` are those that were read."""
+    annotated = {file.stem for file in _folder(root, ANNOTATION_FOLDERS, (".xml",)).glob("*.xml")}
+    used = {picture.file for picture in pictures}  # an annotation can name an image that is called otherwise
+    files = images_in(_folder(root, IMAGE_FOLDERS, IMAGE_ENDINGS))
+    return [file.name for file in files if file.stem not in annotated and file not in used]
 
 
 def parse_xml(text: bytes) -> Element:

@@ -1,12 +1,15 @@
 """From the name of a data set to its pictures, and to what a detector for them looks like."""
 
+import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from frcnn_lite.data import (
     AnnotatedPictures,
     DataSource,
+    Defect,
     DetectionDataset,
     DigitScenes,
     Handling,
@@ -20,7 +23,7 @@ from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine.config import TrainConfig
 
 TEST_SEED = 0  # not the run's: every run is judged on the same pictures
-KEEP_BYTES = 2**30
+KEEP_BYTES = 2**30  # of finished pictures in memory, over all processes of this machine that load them
 # Of the pictures of a folder: most things have no writing on them.
 VIEWS: dict[str, Any] = {"flip": 0.5, "zoom": 0.25, "light": 0.2}
 
@@ -29,7 +32,7 @@ def train_pictures(config: TrainConfig) -> DetectionDataset:
     """The pictures that `config` trains on, of one size. Raises ValueError or FileNotFoundError that names the data."""
     if config.data == "digits":
         return _digits("train", config.train_images, config.seed, config)
-    return _on_canvas(choose_splits(config.data, config.test_data)[0], config.train_images, config)
+    return _on_canvas(choose_splits(config.data, config.test_data)[0], config.train_images, config, config.workers)
 
 
 def held_out_pictures(config: TrainConfig, length: int | None = None) -> DetectionDataset:
@@ -51,7 +54,9 @@ def fit_to_data(config: TrainConfig, *, keep_image_size: bool = False) -> TrainC
     if config.data == "digits":
         return config
     train, test = choose_splits(config.data, config.test_data)
-    pictures = train.read()[0]
+    pictures, defects = train.read()
+    if not pictures:
+        raise _unusable(train, defects)
     config = replace(
         config,
         data=str(train),
@@ -102,16 +107,26 @@ def _digits(split: str, length: int, seed: int, config: TrainConfig) -> DigitSce
     return DigitScenes("train" if split == "train" else "test", length, seed, size=height)
 
 
-def _on_canvas(source: DataSource, length: int, config: TrainConfig) -> DetectionDataset:
+def _on_canvas(source: DataSource, length: int, config: TrainConfig, workers: int = 0) -> DetectionDataset:
+    """The pictures on one canvas, for `workers` processes a rank, each of which keeps its share of what may be kept."""
     found = _annotated(source, length, config)
-    return LetterboxedScenes(found, Letterbox(*config.image_size), keep_bytes=KEEP_BYTES)
+    processes = max(1, workers) * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    return LetterboxedScenes(found, Letterbox(*config.image_size), keep_bytes=KEEP_BYTES // processes)
 
 
 def _annotated(source: DataSource, length: int, config: TrainConfig) -> AnnotatedPictures:
-    """The first `length` pictures; what is wrong with them is said in a warning."""
+    """The first `length` pictures; what is wrong with them is said in a warning, or in an error if none is left."""
     pictures, defects = source.read()
     found = AnnotatedPictures(pictures[:length], config.class_names, Handling.parse(config.handle), defects)
+    if len(found) == 0:
+        raise _unusable(source, found.defects)
     if found.defects:
         # The location of this line, not of the caller's, so that opening the same data again does not say it again
         warnings.warn(f"{source} has defects\n{describe_defects(found.defects)}", stacklevel=1)
     return found
+
+
+def _unusable(source: DataSource, defects: Sequence[Defect]) -> ValueError:
+    return ValueError(
+        f"{source}: not one of its {len(source.names())} pictures can be used\n{describe_defects(defects)}"
+    )

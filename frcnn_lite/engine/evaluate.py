@@ -4,27 +4,32 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from tqdm.auto import tqdm
 
 from frcnn_lite.data import DetectionDataset, Scene, collate
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
-from frcnn_lite.parallel import merge_rows, rows_of_rank
+from frcnn_lite.parallel import is_main_rank, merge_rows, rows_of_rank
 
 
-def evaluate(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8) -> AveragePrecision:
+def evaluate(
+    model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8, progress: bool = False
+) -> AveragePrecision:
     """Judge `model`, on the device it is on, over all pictures of `dataset`. Leaves its training mode as it was.
 
+    progress: show a bar on standard error, or in the notebook.
     In a process group every rank calls this, and every rank gets the result for all pictures, each counted once.
     Raises ValueError for a data set without pictures.
     """
-    return average_precision(judge(model, dataset, batch_size=batch_size), dataset.class_names)
+    judged = judge(model, dataset, batch_size=batch_size, progress=progress)
+    return average_precision(judged, dataset.class_names)
 
 
 @torch.no_grad()
-def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8) -> list[Judged]:
+def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8, progress: bool = False) -> list[Judged]:
     """What `model` finds in each picture beside what is there, on the CPU; ranks share the pictures out.
 
-    Raises ValueError for a data set without pictures.
+    progress: as in `evaluate`. Raises ValueError for a data set without pictures.
     """
     if len(dataset) == 0:
         raise ValueError("dataset must hold at least one picture, got none")
@@ -32,8 +37,14 @@ def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8) 
     was_training = model.training
     model.eval()
     try:
-        groups = _groups(dataset, rows_of_rank(len(dataset)), batch_size)
-        return merge_rows([one for scenes in groups for one in _judge_batch(model, scenes, device)])
+        rows = rows_of_rank(len(dataset))
+        judged: list[Judged] = []
+        silent = not (progress and is_main_rank())
+        with tqdm(total=len(rows), disable=silent, desc="judge", unit="picture") as bar:
+            for scenes in _groups(dataset, rows, batch_size):
+                judged += _judge_batch(model, scenes, device)
+                bar.update(len(scenes))
+        return merge_rows(judged)
     finally:
         model.train(was_training)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from frcnn_lite.data import Letterbox, read_image
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.engine.draw_boxes import draw_boxes
+from frcnn_lite.whole_file import whole_file
 
 MAX_SIDE = 1024  # pixels; larger pictures are shrunk for the detector, boxes are given in their own pixels
 
@@ -63,7 +64,8 @@ def predict_file(
 ) -> tuple[Path | None, Prediction]:
     """Predict one image file and write a picture of the result into `out_dir`, if given, as PNG, never over a file.
 
-    Returns where the picture is, and the prediction.
+    Returns where the picture is, and the prediction. Raises FileNotFoundError or ValueError for an image that cannot be
+    read, and WriteError for a picture that cannot be written.
     """
     image = read_image(path)
     prediction = predict(model, image, min_score=min_score, letterbox=letterbox)
@@ -71,8 +73,8 @@ def predict_file(
         return None, prediction
     captions = [f"{found['label']} {found['score']:.2f}" for found in prediction.objects(class_names)]
     target = _free_name(Path(out_dir), Path(path).stem)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draw_boxes(image, prediction.boxes, captions).save(target)
+    with whole_file(target) as partial:
+        draw_boxes(image, prediction.boxes, captions).save(partial)
     return target, prediction
 
 

@@ -139,7 +139,7 @@ def train(
         _say(f"{cause}stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}")
         return TrainResult(run.path, history, None, True, seconds, terminated)
     if evaluation is None and pictures is not None:
-        evaluation = evaluate(trainer.detector, pictures, batch_size=config.batch_size)
+        evaluation = evaluate(trainer.detector, pictures, batch_size=config.batch_size, progress=progress)
     return TrainResult(run.path, history, evaluation, False, seconds)
 
 

@@ -50,7 +50,7 @@ def _trained(trainer: dict[str, Any]) -> dict[str, torch.Tensor]:
 def save_weights(model: FasterRCNN, path: str | Path, *, half: bool = True) -> None:
     """Write the detector alone, configuration and weights, to one file that must not exist yet.
 
-    half: parameters as float16, half the size; buffers keep their precision. Raises FileExistsError.
+    half: parameters as float16, half the size; buffers keep their precision. Raises FileExistsError, WriteError.
     """
     path = Path(path)
     if path.exists():
@@ -60,7 +60,6 @@ def save_weights(model: FasterRCNN, path: str | Path, *, half: bool = True) -> N
         name: tensor.to(torch.float16) if half and name in parameters else tensor
         for name, tensor in model.state_dict().items()
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     save_checkpoint(path, {"config": asdict(model.config), "weights": weights})
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from frcnn_lite.detection import FasterRCNN
+from frcnn_lite.whole_file import whole_file
 
 OPSET = 18
 """The oldest operator set that the exporter writes by itself; it exists since December 2022."""
@@ -44,7 +45,8 @@ def export_onnx(
         class_names: one name a class, or none.
 
     Raises:
-        FileExistsError, ModuleNotFoundError (the extra is not installed), ValueError.
+        FileExistsError, WriteError (the disk is full, or the folder can only be read: nothing is left of the file),
+        ModuleNotFoundError (the extra is not installed), ValueError.
     """
     path = Path(path)
     if path.exists():
@@ -68,8 +70,8 @@ def export_onnx(
     )
     assert program is not None  # it is None only where a file name is given
     program.model.metadata_props.update(_metadata(image_size, class_names))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    program.save(str(path), external_data=False)
+    with whole_file(path) as partial:
+        program.save(str(partial), external_data=False)
 
 
 class _Deployed(nn.Module):

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.export.safe_pickle import load_arrays
+from frcnn_lite.whole_file import whole_file
 
 PADDLE_NAMES = "StructuredToParameterName@@"  # a table in .pdparams: name in the model -> name in a static graph
 
@@ -31,14 +32,15 @@ def read_weights(file: str | Path, section: str | None = None) -> dict[str, Tens
 def write_weights(state: Mapping[str, Tensor], file: str | Path) -> None:
     """Write named tensors to a file that must not exist yet: .pt, .pth, .npz or .safetensors.
 
-    Raises FileExistsError, ValueError for an unknown suffix, and TypeError for bfloat16 in .npz, which NumPy lacks.
+    Raises FileExistsError, ValueError for an unknown suffix, TypeError for bfloat16 in .npz, which NumPy lacks, and
+    WriteError where the disk is full or the folder can only be read; then nothing is left of the file.
     """
     path = Path(file)
     write = _reader(path, _WRITERS)
-    if path.exists():
-        raise FileExistsError(f"{path} exists already; choose another name")
     # a clone each: tensors that share memory, as tied weights do, cannot be told apart in a safetensors file
-    write({name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}, path)
+    own = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}
+    with whole_file(path) as partial:
+        write(own, partial)
 
 
 def tensors_of(held: Any, file: str, section: str | None = None) -> dict[str, Tensor]:
@@ -74,7 +76,8 @@ def _read_torch(path: Path) -> Any:
 
 
 def _write_torch(state: dict[str, Tensor], path: Path) -> None:
-    torch.save(state, path)
+    with path.open("wb") as file:  # given a name, torch.save does not say why it could not write
+        torch.save(state, file)
 
 
 def _read_npz(path: Path) -> dict[str, Tensor]:
@@ -86,7 +89,7 @@ def _write_npz(state: dict[str, Tensor], path: Path) -> None:
     if odd := [name for name, tensor in state.items() if tensor.dtype == torch.bfloat16]:
         raise TypeError(f"{odd[0]!r} is bfloat16, which NumPy lacks: write .safetensors, or float32")
     # np.savez takes names as keyword arguments, so that a parameter called "file" would be its first argument
-    with zipfile.ZipFile(path, "x") as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, tensor in state.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, tensor.numpy(), allow_pickle=False)

@@ -1,7 +1,8 @@
-"""Take a helper home: `python -m frcnn_lite copy NAME [--out DIR]` writes NAME.py and test_NAME.py.
+"""Take a helper home: `python -m frcnn_lite copy NAME [--out DIR]` writes NAME.py, and test_NAME.py where it can.
 
 NAME is a public function or class, or a whole file such as `parallel/balance`. NAME.py holds it and what it needs, with
-its source and licence; it imports nothing of this package. The tests are those of the package that need nothing else.
+its source and licence; it imports nothing of this package. The tests are those of the package that need nothing but
+NAME.py: often a part of them, sometimes none. How many came along is said, and stands in the file.
 """
 
 import argparse
@@ -9,11 +10,13 @@ import difflib
 import importlib.metadata
 import re
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from frcnn_lite import __version__
 from frcnn_lite.tools.amalgamate import PACKAGE, Amalgam, NotCopyable, renamed
 from frcnn_lite.tools.modules import Module, load
+from frcnn_lite.whole_file import whole_file
 
 LAYERS = ("ops", "layers", "parallel", "export")  # made to be taken; the rest of the package is read where it stands
 TESTS = PACKAGE.parent / "tests"
@@ -67,6 +70,8 @@ def copied_helper(name: str, home: Module, amalgam: Amalgam) -> str:
             place = file.relative_to(PACKAGE.parent).as_posix()
             head.append(f"# Faster on the CPU with {place} beside this file, the same without.")
     end = "\n".join(f"# {line}".rstrip() for line in licence().strip().splitlines())
+    foreign = {item.module.split(".")[0] for item in amalgam.external} - sys.stdlib_module_names - {"__future__"}
+    head.append(f"# It needs {' and '.join(sorted(foreign)) or 'nothing but Python'}.")
     text = "\n".join([*head, quoted(home.docstring), "", body, "", end, ""])
     return renamed(text, file_name(name.rsplit("/")[-1]))
 
@@ -114,7 +119,13 @@ def tests_of(path: Path, file: str, names: set[str], copied: Amalgam) -> str:
     chosen.kept = {module.dotted: own}
     chosen.external = {item for item in chosen.external if item.bound in used}  # those of the helper stand in its file
     outside, *rest = chosen.body().split("\n\n\n")
-    head = f"{quoted(module.docstring)}\n\n{outside}\n\nfrom {file} import {', '.join(inside)}"
+    count = sum(any(bound.startswith("test_") for bound in statement.binds) for statement in own)
+    whole = sum(any(bound.startswith("test_") for bound in statement.binds) for statement in module.statements)
+    source = path.relative_to(TESTS.parent).as_posix()
+    about = (
+        f"{count} of the {whole} tests of {source} in {PACKAGE.name} {__version__}: those that need {file}.py alone."
+    )
+    head = f"{quoted(about)}\n\n{outside}\n\nfrom {file} import {', '.join(inside)}"
     text = "\n\n\n".join([head, *rest])
     for other in copied.kept:
         text = text.replace(f'"{other}"', f'"{file}"')
@@ -141,6 +152,7 @@ def write_copy(name: str, folder: Path) -> list[Path]:
     Raises:
         ValueError: no such helper, or one that cannot stand in a file of its own.
         FileExistsError: one of the files is there already; then nothing is written.
+        WriteError: the system does not let one of them be written; then neither is there.
     """
     known, amalgam = helpers(), Amalgam()
     if name in known:
@@ -162,9 +174,9 @@ def write_copy(name: str, folder: Path) -> list[Path]:
     for path in texts:
         if path.exists():
             raise FileExistsError(f"{path} exists already; nothing was written. Choose another folder with --out")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+    with ExitStack() as both:
+        for path, text in texts.items():
+            both.enter_context(whole_file(path)).write_text(text, encoding="utf-8")
     return list(texts)
 
 
@@ -174,10 +186,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "name",
         nargs="?",
-        help="a public function or class, or a file such as parallel/balance; without one, all are listed",
+        help="a public function or class, or a file such as parallel/balance (default: all are listed)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path(), metavar="DIR", help="where to write; the current folder by default"
+        "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: the current folder)"
     )
     options = parser.parse_args(argv)
     if options.name is None:
@@ -186,11 +198,16 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{layer}: {', '.join(sorted(names))}")
         return 0
     try:
-        for path in write_copy(options.name, options.out):
-            print(path)
-    except (ValueError, FileExistsError) as error:
+        helper, *tests = write_copy(options.name, options.out)
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
+    print(*[helper, *tests], sep="\n")
+    if not tests:
+        print(f"no tests come with it: the package has none that needs nothing but {helper.name}", file=sys.stderr)
+    for path in tests:
+        for line in re.findall(r'^"""(\d+ of the \d+ tests of .*)"""$', path.read_text(encoding="utf-8"), re.MULTILINE):
+            print(line, file=sys.stderr)
     return 0
 
 

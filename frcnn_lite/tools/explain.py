@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     """Explain an error: its text, a file with a traceback, standard input, or the name of an entry."""
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite explain", description=main.__doc__)
     parser.add_argument(
-        "text", nargs="*", help="an error text, words of your own, a file, or an entry; standard input if left out"
+        "text", nargs="*", help="an error text, words of your own, a file, or an entry (default: standard input)"
     )
     parser.add_argument("--list", action="store_true", help="name all entries")
     options = parser.parse_args(argv)

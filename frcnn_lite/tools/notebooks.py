@@ -158,7 +158,7 @@ def process(path: Path, check: bool) -> bool:
 def main(argv: list[str] | None = None) -> int:
     """Run the notebooks named, or all; exit code 1 when one failed or, under --check, was stale."""
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite.tools.notebooks", description=main.__doc__)
-    parser.add_argument("names", nargs="*", metavar="NN_topic", help="which notebooks; all in order if none is named")
+    parser.add_argument("names", nargs="*", metavar="NN_topic", help="which notebooks (default: all, in order)")
     parser.add_argument("--check", action="store_true", help="compare with the stored outputs and write nothing")
     options = parser.parse_args(argv)
     try:

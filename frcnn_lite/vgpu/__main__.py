@@ -12,14 +12,19 @@ import torch  # noqa: F401  first: startup.py may wait for it, and must find non
 
 from frcnn_lite.vgpu import switch
 
+GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: FRCNN_LITE_VGPUS, else 2)"
+MEMORY = "of each, as in 64MiB (default: FRCNN_LITE_VGPUS_MEMORY, else 16 GiB)"
+
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program named by the command line as `__main__`, with virtual GPUs on."""
     parser = argparse.ArgumentParser(
         prog="python -m frcnn_lite.vgpu", description="Run a program on virtual GPUs.", allow_abbrev=False
     )
-    parser.add_argument("--gpus", type=int, default=int(os.environ.get("FRCNN_LITE_VGPUS", "2")), metavar="N")
-    parser.add_argument("--memory", default=os.environ.get("FRCNN_LITE_VGPUS_MEMORY"), help="of each, as in 64MiB")
+    parser.add_argument(
+        "--gpus", type=int, default=int(os.environ.get("FRCNN_LITE_VGPUS", "2")), metavar="N", help=GPUS
+    )
+    parser.add_argument("--memory", default=os.environ.get("FRCNN_LITE_VGPUS_MEMORY"), help=MEMORY)
     parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("program", help="script.py, or a module after -m")

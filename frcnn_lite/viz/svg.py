@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from frcnn_lite.whole_file import whole_file
+
 PAPER = "#ffffff"  # every figure brings its own paper, so that it reads the same in a light and in a dark JupyterLab
 INK = "#1f2328"
 FAINT = "#59636e"  # captions; 6:1 against the paper
@@ -31,8 +33,9 @@ class Figure:
         return f"{self.title}. {self.description}"
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG document to `path`."""
-        Path(path).write_text(self.markup, encoding="utf-8")
+        """Write the SVG document to `path`, over a file that is there. Raises WriteError, which leaves that one."""
+        with whole_file(Path(path), replace=True) as partial:
+            partial.write_text(self.markup, encoding="utf-8")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"image/svg+xml": self.markup, "text/plain": self.text}

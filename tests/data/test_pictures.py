@@ -33,6 +33,7 @@ def broken(tmp_path):
             ],
             "outside": [("dog", (-5, 1, 70, 49))],
             "unknown": [("cow", (1, 1, 10, 20)), ("dog", (1, 1, 10, 20))],
+            "twice": [("dog", (1, 1, 10, 20)), ("cat", (1, 1, 10, 20)), ("dog", (1, 1, 10, 20))],
             "empty": [],
             "cut": [("dog", (1, 1, 10, 20))],
             "text": [("dog", (1, 1, 10, 20))],
@@ -48,7 +49,7 @@ def broken(tmp_path):
     return root
 
 
-NAMES = ["sound", "no_area", "outside", "unknown", "empty", "cut", "text", "other", "damaged"]
+NAMES = ["sound", "no_area", "outside", "unknown", "twice", "empty", "cut", "text", "other", "damaged"]
 
 
 def test_every_defect_is_reported_by_file(broken):
@@ -56,9 +57,10 @@ def test_every_defect_is_reported_by_file(broken):
     found = {(defect.file.split("/")[-1].partition(".")[0], defect.kind) for defect in data.defects}
     assert found == {
         ("no_area", "no_area"), ("outside", "outside"), ("unknown", "unknown_class"), ("empty", "empty"),
+        ("twice", "duplicate"),
         ("cut", "unreadable"), ("text", "unreadable"), ("damaged", "unreadable"), ("other", "other_size"),
     }  # fmt: skip
-    assert [p.file.stem for p in data.pictures] == ["sound", "no_area", "outside", "unknown", "empty"]
+    assert [p.file.stem for p in data.pictures] == ["sound", "no_area", "outside", "unknown", "twice", "empty"]
     report = describe_defects(data.defects, per_kind=1)
     assert (
         "unreadable: 3" in report and "and 2 more" in report and "annotated as 64 x 48, the image is 32 x 24" in report
@@ -67,13 +69,14 @@ def test_every_defect_is_reported_by_file(broken):
 
 def test_and_what_is_left_is_sound(broken):
     data = open_voc(broken, NAMES)
-    sound, no_area, outside, unknown, empty = (data[k] for k in range(5))
+    sound, no_area, outside, unknown, twice, empty = (data[k] for k in range(6))
     assert sound.image.shape == (3, 48, 64) and sound.image.dtype == torch.uint8
     assert sound.boxes.tolist() == [[0, 0, 10, 20]] and sound.labels.tolist() == [1]
     assert sound.ignored.boxes.tolist() == [[4, 5, 30, 40]] and sound.ignored.labels.tolist() == [0]
     assert no_area.boxes.tolist() == [[0, 0, 9, 9]] and no_area.ignored is None
     assert outside.boxes.tolist() == [[0, 0, 64, 48]]
     assert unknown.labels.tolist() == [1]
+    assert twice.labels.tolist() == [1, 0] and twice.boxes.tolist() == [[0, 0, 10, 20]] * 2
     assert empty.boxes.shape == (0, 4) and empty.labels.shape == (0,)
     assert torch.equal(pickle.loads(pickle.dumps(data))[0].boxes, sound.boxes)
 
@@ -81,6 +84,7 @@ def test_and_what_is_left_is_sound(broken):
 def test_handling_is_a_choice(broken):
     assert open_voc(broken, ["outside"], outside="drop").pictures[0].objects == ()
     assert len(open_voc(broken, ["empty", "sound"], empty="skip")) == 1
+    assert len(open_voc(broken, ["twice"], duplicate="keep").pictures[0].objects) == 3
     assert len(open_voc(broken, ["other"], other_size="keep")) == 1
     for kind, name in (("unreadable", "cut"), ("no_area", "no_area"), ("unknown_class", "unknown"), ("empty", "empty")):
         with pytest.raises(ValueError, match=rf"(?s)not to be put up with:\n{kind}: \d\n.*{name}"):

@@ -1,4 +1,6 @@
-from annotated_folders import write_voc
+import json
+
+from annotated_folders import write_annotation, write_coco, write_image, write_voc
 
 from frcnn_lite.cli import main
 from frcnn_lite.data import AnnotatedPictures, DataSource, summarise
@@ -33,3 +35,36 @@ def test_the_command_says_whether_there_are_defects(tmp_path, capsys):
     page = capsys.readouterr().out
     assert "no split of ['val'] can be trainval or train" in page and "empty: 1" in page
     assert main(["data", "check", str(tmp_path / "nowhere")]) == 2
+
+
+def test_pictures_without_an_annotation_are_named_and_are_no_defect(tmp_path, capsys):
+    write_voc(tmp_path / "voc", {name: [("dog", (9, 9, 40, 40))] for name in "abcdefgh"})
+    boxes = {f"{name}.jpg": [{"bbox": [8, 8, 32, 32], "category_id": 7}] for name in "abcdefgh"}
+    file = write_coco(tmp_path / "coco" / "boxes.json", boxes)
+    for data, images in ((tmp_path / "voc", tmp_path / "voc" / "JPEGImages"), (file, file.parent / "images")):
+        write_image(images / "alone.jpg")
+        write_image(images / "lonely.png")
+        assert main(["data", "check", str(data)]) == 0
+        page = capsys.readouterr().out
+        assert page.endswith("no training sees: 2\n  alone.jpg\n  lonely.png\ndefects: 0\n")
+
+
+def test_a_picture_that_an_annotation_calls_otherwise_has_one(tmp_path, capsys):
+    root = write_voc(tmp_path, {name: [("dog", (9, 9, 40, 40))] for name in "abcdefgh"})
+    (root / "JPEGImages" / "a.jpg").rename(root / "JPEGImages" / "photo 1.jpg")
+    write_annotation(root, "a", [("dog", (9, 9, 40, 40))], filename="photo 1.jpg")
+    assert main(["data", "check", str(root)]) == 0
+    assert "without an annotation" not in capsys.readouterr().out
+
+
+def test_annotations_of_a_picture_that_the_file_does_not_list(tmp_path, capsys):
+    box = {"bbox": [8, 8, 32, 32], "category_id": 7}
+    file = write_coco(tmp_path / "boxes.json", {f"{name}.jpg": [box] for name in "abcdefgh"})
+    content = json.loads(file.read_text())
+    content["annotations"] += [{**box, "image_id": 99, "id": 500}, {**box, "image_id": 99, "id": 501}]
+    file.write_text(json.dumps(content))
+    assert main(["data", "check", str(file)]) == 1
+    assert (
+        "boxes.json: image_id 99: the file lists no image with this id, and has 2 annotations"
+        in capsys.readouterr().out
+    )

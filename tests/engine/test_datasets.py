@@ -1,12 +1,13 @@
 import json
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
 from annotated_folders import write_coco, write_voc
 
 from frcnn_lite.data import collate
-from frcnn_lite.engine import TrainConfig, Trainer, fit_to_data, held_out_pictures, train_pictures
+from frcnn_lite.engine import TrainConfig, Trainer, datasets, fit_to_data, held_out_pictures, train_pictures
 
 
 def test_digits_are_opened_by_name():
@@ -64,7 +65,8 @@ def test_a_chosen_size_and_handling_stay(folder):
 
 def test_a_file_of_coco(tmp_path):
     box = {"bbox": [8, 8, 32, 32], "category_id": 7}
-    one = write_coco(tmp_path / "train.json", {"a.jpg": [box] * 40, "b.jpg": [box, {**box, "iscrowd": 1}]})
+    forty = [{**box, "bbox": [k / 2, 8, 32, 32]} for k in range(40)]
+    one = write_coco(tmp_path / "train.json", {"a.jpg": forty, "b.jpg": [box, {**box, "iscrowd": 1}]})
     two = write_coco(tmp_path / "val.json", {"c.jpg": [box]})
     config = fit_to_data(TrainConfig(data=f"coco:{one}", test_data=f"coco:{two}"))
     assert config.class_names == ("dog", "cat") and (config.train_images, config.test_images) == (2, 1)
@@ -89,3 +91,17 @@ def test_flips_are_a_function_of_the_step(folder):
     one.take_step(batch)
     two.restore(one.state())
     assert one.take_step(batch) == two.take_step(batch)
+
+
+@pytest.mark.filterwarnings("ignore:.*has defects")
+def test_workers_and_ranks_share_the_memory_for_finished_pictures(folder, monkeypatch):
+    config = fit_to_data(TrainConfig(data=f"voc:{folder}", image_size=64, test_images=0), keep_image_size=True)
+
+    def kept(pictures):
+        return sum(pictures[k] is pictures[k] for k in range(len(pictures)))
+
+    monkeypatch.setattr(datasets, "KEEP_BYTES", 4 * 3 * 64 * 64)
+    assert [kept(train_pictures(replace(config, workers=n))) for n in (0, 1, 2, 4)] == [4, 4, 2, 1]
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert [kept(train_pictures(replace(config, workers=n))) for n in (0, 1, 2)] == [2, 2, 1]
+    assert kept(held_out_pictures(replace(config, workers=4), 8)) == 2  # loaded by the ranks themselves

@@ -137,3 +137,43 @@ def test_without_a_name_everything_is_listed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == list(copy.LAYERS)
     assert "nms_mask" in lines[0]
+
+
+CHUNKS = copy.TESTS / "parallel" / "test_chunks.py"
+
+
+def test_what_comes_without_tests_is_said(tmp_path, capsys):
+    assert copy.main(["share", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [str(tmp_path / "share.py"), str(tmp_path / "test_share.py")]
+    copied, whole = (file.read_text().count("\ndef test_") for file in (tmp_path / "test_share.py", CHUNKS))
+    assert 0 < copied < whole
+    words = f"{copied} of the {whole} tests of tests/parallel/test_chunks.py in frcnn_lite "
+    assert said.err.startswith(words) and said.err.endswith(": those that need share.py alone.\n")
+    assert (tmp_path / "test_share.py").read_text().startswith(f'"""{said.err.strip()}"""\n')
+    assert copy.main(["sample", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [str(tmp_path / "sample.py")]
+    assert said.err == "no tests come with it: the package has none that needs nothing but sample.py\n"
+
+
+def test_packages_that_a_copy_needs_are_named(tmp_path):
+    needed = {"nms_mask": "numpy and torch", "roi_pool": "torch"}
+    for name, packages in needed.items():
+        assert f"\n# It needs {packages}.\n" in copy.write_copy(name, tmp_path)[0].read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="/proc, where nobody can make a file, is Linux's")
+def test_a_folder_that_cannot_be_written_to_is_one_line(capsys):
+    for folder in ("/proc", "/proc/none"):
+        assert copy.main(["roi_pool", "--out", folder]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"{folder}/roi_pool.py could not be written: ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full, which is always full, is Linux's")
+def test_a_full_disk_leaves_neither_file(tmp_path, capsys):
+    (tmp_path / "test_roi_pool.partial.py").symlink_to("/dev/full")
+    assert copy.main(["roi_pool", "--out", str(tmp_path)]) == 2
+    assert "test_roi_pool.py could not be written: the disk is full" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -29,7 +29,12 @@ def main(argv: list[str] | None = None) -> int:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="a .py or .ipynb file, or a folder")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a .py or .ipynb file, or a folder (default: none, which is enough for --rules)",
+    )
     parser.add_argument("--json", action="store_true", help="print a list of objects: path, line, rule, message, fix")
     parser.add_argument("--rules", action="store_true", help="print every rule with its reason and its fix")
     options = parser.parse_args(argv)
