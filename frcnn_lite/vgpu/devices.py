@@ -16,7 +16,8 @@ from frcnn_lite.vgpu import errors
 
 MAX_GPUS = 64
 CPU = torch.device("cpu")
-INTERNAL = tuple(torch.device("cpu", k + 1) for k in range(MAX_GPUS))
+HOST = MAX_GPUS  # a tensor with this ordinal tells C++ that it lies on the CPU; set_data.py needs that for a moment
+INTERNAL = (*(torch.device("cpu", k + 1) for k in range(MAX_GPUS)), CPU)
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
 PUBLIC = tuple(torch.device("cuda", k) for k in range(MAX_GPUS))
 

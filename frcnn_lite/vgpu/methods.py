@@ -1,4 +1,4 @@
-"""The methods of `torch.Tensor` that name a device, or that replace a tensor's contents by those of another device."""
+"""The methods of `torch.Tensor` that name a device or must know it; `x.data = y` stands in set_data.py."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from frcnn_lite.vgpu import devices, errors, lazy, memory, subclasses
+from frcnn_lite.vgpu import devices, errors, lazy, memory
 from frcnn_lite.vgpu.patches import Patches
-from frcnn_lite.vgpu.tensor import VirtualTensor, is_virtual
+from frcnn_lite.vgpu.set_data import set_data
+from frcnn_lite.vgpu.tensor import is_virtual
 
 _PRINT_DEVICES = [(owner, name) for owner in (torch, Tensor) for name in ("tensor_split", "take_along_dim")]
 _PRINT_DEVICES += [(torch, "stft"), (torch, "gradient"), (torch.linalg, "multi_dot"), (torch.linalg, "matrix_rank")]
@@ -116,44 +117,6 @@ def set_(self: Tensor, source: Any = None, *layout: Any) -> Tensor:
             text = f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different '
             raise RuntimeError(f'{text}device "{place}".  This is no longer allowed; the devices must match.')
     return _base.set_(self, *(() if source is None else (source, *layout)))
-
-
-def set_data(self: Tensor, new: Tensor) -> None:
-    """`self.data = new`, also where that moves the tensor to or from a virtual GPU."""
-    if isinstance(self, UninitializedTensorMixin) and isinstance(new, UninitializedTensorMixin):
-        lazy.follow(self, new)
-    ours, theirs = is_virtual(self), is_virtual(new)
-    _exchange(self, new) if ours != theirs else _data.__set__(self, new)
-    if ours and theirs:
-        self._host, self._ordinal = new._host, new._ordinal  # type: ignore[attr-defined]
-
-
-def _exchange(self: Tensor, new: Tensor) -> None:
-    """Swap the C++ tensor under a Python object: the object stays the one that optimizers and modules hold."""
-    fresh = new.detach()
-    fresh = fresh if fresh is not new and fresh._base is None else fresh.view_as(fresh)
-    fresh.requires_grad_(self.requires_grad)
-    grad, hooks, after = self.grad, self._backward_hooks, self._post_accumulate_grad_hooks
-    self.grad = None
-    own = {k: v for k, v in self.__dict__.items() if k not in ("_host", "_ordinal")}
-    is_param = isinstance(self, torch.nn.Parameter)
-    torch._C._swap_tensor_impl(self, fresh)  # type: ignore[attr-defined]
-    kind = type(self)
-    if is_virtual(new):
-        self.__dict__ = {**own, "_host": new._host, "_ordinal": new._ordinal}  # type: ignore[attr-defined]
-        if is_param:
-            self._is_param = True  # type: ignore[attr-defined]
-        self.__class__ = subclasses.virtual_class(kind)
-    else:
-        named = is_param and kind is VirtualTensor  # a parameter of the CPU needs no mark, its class says it
-        self.__dict__ = {k: v for k, v in own.items() if not (named and k == "_is_param")}
-        self.__class__ = torch.nn.Parameter if named else subclasses.user_class(kind)
-    fresh.__dict__.clear()
-    fresh.__class__ = Tensor
-    if grad is not None and grad.shape == self.shape:
-        set_data(grad, grad.detach().to(self.device))
-        self.grad = grad
-    self._backward_hooks, self._post_accumulate_grad_hooks = hooks, after  # type: ignore[attr-defined]
 
 
 def _set_grad(self: Tensor, grad: Tensor | None) -> None:

@@ -1,6 +1,8 @@
 """Modules, parameters and optimizers: the objects a program holds stay the objects it holds."""
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -146,3 +148,103 @@ def test_packed_sequences_keep_their_batch_sizes_on_the_host(gpus, kind):
     torch.testing.assert_close(run(moved, rows.cuda(1)).cpu(), run(host, rows))
     for p, q in zip(host.parameters(), moved.parameters(), strict=True):
         torch.testing.assert_close(q.grad.cpu(), p.grad)
+
+
+CHANGES = {
+    "dtype, on the CPU": (lambda x: x.double(), lambda x: x.float()),  # plain PyTorch, the reference
+    "device": (lambda x: x.cuda(1), lambda x: x.cpu()),
+}
+
+
+def story_of_a_parameter(there: Callable, back: Callable) -> list:
+    """What autograd does with graphs from before and after `p.data = ...` in a way that needs a new accumulator."""
+    told: list = []
+    p = nn.Parameter(torch.ones(2))
+    with torch.no_grad():
+        p.add_(1).sub_(1)
+    early = torch.autograd.graph.get_gradient_edge(p).node
+    before = (p * 2).sum()
+    p.data = there(p.data)
+    told.append(torch.autograd.graph.get_gradient_edge(p).node is early)
+    p.register_hook(lambda grad: told.append(("hook", grad.tolist())))
+    name = id(p)  # a hook that held p would keep it for ever, as PyTorch's collector does not see these hooks
+    p.register_post_accumulate_grad_hook(lambda t: told.append(("accumulated", id(t) == name, t.grad.tolist())))
+    before.backward()
+    told += [p.grad.tolist(), p.grad.dtype if p.grad.is_cpu else p.grad.device]
+    p.grad = None
+    there_graph = (p * 3).sum()
+    early_there = torch.autograd.graph.get_gradient_edge(p).node
+    p.data = back(p.data)
+    p.data = there(p.data)
+    there_graph.backward(retain_graph=True)
+    gradient = p.grad
+    there_graph.backward()  # twice: accumulated in place
+    (p * 4).sum().backward()
+    told += [p.grad is gradient, p.grad.tolist(), torch.autograd.graph.get_gradient_edge(p).node is early_there]
+    p.data = back(p.data)
+    told += [p.grad is gradient, p.grad.tolist()]  # on the old device, where it was
+    p.data = there(p.data)[:1]
+    told += [p.shape, p.grad is gradient, p.grad.tolist()]
+    p.data = back(torch.zeros(3))
+    told += [p.shape, p.grad is gradient, p.grad.tolist(), type(p) is nn.Parameter]
+    return [*told, p._version]
+
+
+def test_assigned_data_leaves_graphs_hooks_and_gradients_as_plain_pytorch_does():
+    assert story_of_a_parameter(*CHANGES["device"]) == story_of_a_parameter(*CHANGES["dtype, on the CPU"])
+
+
+def test_the_dtype_chosen_for_gradients_survives_the_move():
+    p = nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
+    p.grad_dtype = torch.float32
+    p.data = p.data.cuda()
+    (p.float() * 2).sum().backward()
+    assert p.grad.dtype is torch.float32 and p.grad.is_cuda
+    p.data = p.data.cpu()
+    assert p.grad_dtype is torch.float32
+
+
+def test_a_gradient_of_the_old_device_is_met_where_real_hardware_meets_it():
+    p = nn.Parameter(torch.ones(2))
+    before = (p * 2).sum()
+    p.data = p.data.cuda()
+    before.backward()
+    assert p.grad.device.type == "cpu" and p.grad.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        (p * 3).sum().backward()
+    p.grad.data = p.grad.data.cuda()  # as Module.cuda does it
+    (p * 3).sum().backward()
+    assert p.grad.tolist() == [5, 5] and p.grad.device == torch.device("cuda:0")
+    p.data = p.data.cpu()
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch.optim.SGD([p], lr=1.0, foreach=False).step()
+
+
+def test_moving_a_parameter_holds_no_memory():
+    held = torch.cuda.memory_allocated(1)
+    alive = []
+    for backward in (True, False):
+        p = nn.Parameter(torch.ones(300, device="cuda:1"))
+        loss = (p * 2).sum()
+        p.data = torch.zeros(1)
+        p.data = torch.zeros(300, device="cuda:1")
+        if backward:
+            loss.backward()
+            p.data = torch.zeros(4)
+        alive.append(weakref.ref(p))
+        del p, loss
+    gc.collect()
+    assert [reference() for reference in alive] == [None, None]
+    assert torch.cuda.memory_allocated(1) == held
+
+
+def test_data_of_a_tensor_that_others_hold_does_not_move_in_silence():
+    p = nn.Parameter(torch.ones(2, device="cuda"))
+    p.sum().backward()
+    with pytest.raises(NotImplementedError, match=r"assigning \.data on cpu to a tensor on cuda:0 that is a gradient"):
+        p.grad.data = p.grad.data.cpu()
+    y = p * 2
+    y.data = y.data.cpu()
+    assert y.device.type == "cpu" and not y.is_leaf
+    with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
+        y.sum().backward()

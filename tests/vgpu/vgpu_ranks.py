@@ -8,6 +8,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.fsdp import CPUOffload, FullyShardedDataParallel
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 
 def report(queue: Any, x: torch.Tensor) -> None:
@@ -71,6 +73,29 @@ def synced_norm(rank: int) -> None:
     assert half.dtype == torch.float16 and half.device == torch.device("cuda", rank)
 
 
+def offloaded(rank: int) -> None:
+    """FSDP that keeps its parameters on the CPU trains as one process does: they move between forward and backward."""
+    torch.manual_seed(0)
+    reference = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+    sharded = FullyShardedDataParallel(
+        copy.deepcopy(reference),
+        auto_wrap_policy=ModuleWrapPolicy({nn.Linear}),
+        device_id=rank,
+        cpu_offload=CPUOffload(offload_params=True),
+    )
+    rows = torch.arange(32.0).view(8, 4).sin()
+    for module, part in ((sharded, rows[rank::2].cuda()), (reference, rows)):
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+        for _ in range(2):
+            optimizer.zero_grad()
+            module(part).square().mean().backward()
+            assert all(p.grad is None or p.grad.device.type == "cpu" for p in module.parameters())
+            optimizer.step()
+    with FullyShardedDataParallel.summon_full_params(sharded):
+        for p, q in zip(sharded.parameters(), reference.parameters(), strict=True):
+            torch.testing.assert_close(p.cpu(), q)
+
+
 def train(rank: int, port: int, results: Any) -> None:
     """One DDP step of one rank on its virtual GPU; the largest difference from the whole batch on the CPU."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -81,6 +106,7 @@ def train(rank: int, port: int, results: Any) -> None:
     assert any("over gloo" in str(note.message) for note in notes)
     collectives(rank)
     synced_norm(rank)
+    offloaded(rank)
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).double().cuda()
     reference = copy.deepcopy(net).cpu()
