@@ -113,6 +113,12 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
     if not (cacheable and dtype is not torch.float32 and torch.is_autocast_cache_enabled()):
         return value.to(dtype)
     known = _cache.get(id(value))
-    if known is None or known[1].dtype is not dtype:
-        known = _cache[id(value)] = value, value.to(dtype)
-    return known[1]
+    if known is not None and known[1].dtype is dtype:
+        return known[1]
+    if torch.is_inference_mode_enabled():
+        return value.to(dtype)  # a copy that no graph can use is not kept
+    # Made with a graph also under no_grad: a forward pass that trains may use it later in the same block.
+    with torch.enable_grad():
+        copy = value.to(dtype)
+    _cache[id(value)] = value, copy
+    return copy

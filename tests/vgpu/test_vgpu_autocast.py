@@ -1,6 +1,7 @@
 """autocast("cuda") and GradScaler: the dtypes of PyTorch's own lists, per thread, for virtual tensors alone."""
 
 import copy
+import itertools
 import threading
 
 import pytest
@@ -108,6 +109,29 @@ def test_a_weight_is_cast_once_until_the_outermost_block_ends():
     with torch.autocast("cuda", cache_enabled=False):
         out = weight @ weight
         assert len({id(f) for f, _ in out.grad_fn.next_functions}) == 2
+
+
+def casts_of_a_weight(device: str, modes: tuple) -> list:
+    """For products of one weight in one autocast block: which have a graph, how many casts those share, the gradient."""
+    weight = torch.ones(2, 2, device=device, requires_grad=True)
+    x = torch.ones(2, 2, device=device, dtype=torch.bfloat16)
+    out = []
+    with torch.autocast(device, torch.bfloat16):
+        for mode in modes:
+            with mode():
+                out.append(x @ weight)
+    graphs = [y for y in out if y.requires_grad]
+    casts = {id(f) for y in graphs for f, _ in y.grad_fn.next_functions if f is not None}
+    for y in graphs:
+        y.sum().backward()
+    return [[y.requires_grad for y in out], len(casts), None if weight.grad is None else weight.grad.tolist()]
+
+
+@pytest.mark.parametrize("modes", itertools.product((torch.enable_grad, torch.no_grad, torch.inference_mode), repeat=3))
+def test_a_block_that_began_without_gradients_gives_the_graphs_of_the_cpus_autocast(modes):
+    found = casts_of_a_weight("cuda", modes)
+    assert found == casts_of_a_weight("cpu", modes)
+    assert found[0] == [mode is torch.enable_grad for mode in modes]
 
 
 def test_it_belongs_to_a_thread_and_data_parallel_passes_it_on():
