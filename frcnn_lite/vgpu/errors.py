@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -16,8 +17,11 @@ LEGACY_NAMES = {getattr(torch, d): name for d, name in zip(_DTYPES.split(), _NAM
 
 @functools.cache
 def note(text: str) -> None:
-    """Warn whoever called our caller, once in a process."""
-    warnings.warn(text, stacklevel=3)
+    """Warn whoever called PyTorch, at that line, once in a process."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("torch.", "frcnn_lite.vgpu.")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
 
 
 def of_cuda(what: str, hint: str) -> RuntimeError:

@@ -55,6 +55,58 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
 
 
+class TestProcessGroups:
+    """In processes of their own: what is wrong here ends the interpreter."""
+
+    @pytest.fixture
+    def alone(self, tmp_path, monkeypatch):
+        """Runs a program as the only rank of a group."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+            monkeypatch.setenv(name, value)
+
+        def alone(program: str) -> subprocess.CompletedProcess:
+            (tmp_path / "program.py").write_text(f"import torch, torch.distributed as dist\n{program}")
+            return run("--gpus", "2", "--force", str(tmp_path / "program.py"))
+
+        return alone
+
+    def test_a_mesh_makes_its_own_group(self, alone):
+        done = alone(
+            "mesh = dist.init_device_mesh('cuda', (1,))\n"
+            "x = torch.ones(2, device='cuda')\n"
+            "dist.all_reduce(x, group=mesh.get_group())\n"
+            "print(mesh.device_type, x.device, dist.get_backend())\n"
+        )
+        assert done.stdout == "cuda cuda:0 cpu:gloo,cuda:gloo\n", done.stderr
+        assert "program.py:2: UserWarning: virtual GPUs have no NCCL" in done.stderr, "at the program's own line"
+
+    def test_names_imported_before_the_virtual_gpus_came(self, alone):
+        done = alone(
+            "from frcnn_lite import vgpu\n"
+            "vgpu.disable()\n"
+            "from torch.distributed import init_process_group, new_group\n"
+            "vgpu.enable(2, force=True)\n"
+            "init_process_group('nccl', device_id=torch.device('cuda', 1))\n"
+            "print(dist.get_backend(), dist.get_backend(new_group([0], backend='cpu:gloo,cuda:nccl')))\n"
+        )
+        assert done.stdout == "gloo cpu:gloo,cuda:gloo\n", done.stderr
+
+    @pytest.mark.skipif(not hasattr(torch.distributed, "ProcessGroupNCCL"), reason="a build of torch without NCCL")
+    def test_nccls_own_groups_refuse(self, alone):
+        done = alone(
+            "for kind in [k for k in dir(dist.distributed_c10d) if k.startswith('ProcessGroupNCCL')]:\n"
+            "    try:\n"
+            "        getattr(dist.distributed_c10d, kind)(dist.HashStore(), 0, 1)\n"
+            "    except NotImplementedError as error:\n"
+            "        print(error)\n"
+        )
+        assert done.returncode == 0, done.stderr
+        assert "do not simulate ProcessGroupNCCL itself; init_process_group('nccl') gives a group over" in done.stdout
+
+
 class TestCommandLine:
     def test_a_script_sees_its_own_arguments_and_folder(self, tmp_path):
         (tmp_path / "neighbour.py").write_text("NAME = 'neighbour'\n")
