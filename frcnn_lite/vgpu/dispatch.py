@@ -56,12 +56,12 @@ class _Plan:
         self.alters = tuple(self._source(a, arguments) for a in aliased) if self.written and self.shares else None
 
     @staticmethod
-    def _source(alias: Any, arguments: Any) -> tuple[int, str] | None:
+    def _source(alias: Any, arguments: Any) -> int | None:
         if alias is None or not alias.is_write:
             return None
         for position, argument in enumerate(arguments):
             if argument.alias_info is not None and argument.alias_info.before_set == alias.before_set:
-                return position, argument.name
+                return position
         return None
 
 
@@ -106,7 +106,7 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         memory.raise_if_too_large(error, ordinal)
         raise
     for position in plan.lists:  # the kernels of single tensors do not run, which would count what they change
-        torch.autograd.graph.increment_version(args[position])
+        torch.autograd.graph.increment_version(_argument(plan, args, kwargs, position))
     if plan.alters is not None:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     if target is None:
@@ -168,12 +168,16 @@ def _altered(plan: _Plan, args: tuple, kwargs: dict, result: Any, ordinal: int) 
         if source is None:
             out.append(_wrapped(one, ordinal, wrap))
             continue
-        position, name = source
-        argument = kwargs[name] if name in kwargs else args[position]
+        argument = _argument(plan, args, kwargs, source)
         if plan.resizes and type(argument) in KINDS:
             _follow(argument)
         out.append(argument)
     return tuple(out) if isinstance(result, tuple) else out[0]
+
+
+def _argument(plan: _Plan, args: tuple, kwargs: dict | None, position: int) -> Any:
+    """An argument that was given by position or by name."""
+    return args[position] if position < len(args) else (kwargs or {})[plan.names[position]]
 
 
 def _follow(outer: VirtualTensor) -> None:

@@ -53,6 +53,8 @@ def _located(constructor: Callable) -> Callable:
     def located(*args: Any, **kwargs: Any) -> Any:
         if torch._C._is_torch_function_mode_enabled():  # torch.export recognises `torch.tensor` by identity
             return handle_torch_function(located, (), *args, **kwargs)
+        if constructor.__name__ == "_make_wrapper_subclass":  # its device may stand among fifteen others
+            args = tuple(devices.internal(a) if isinstance(a, torch.device) else a for a in args)
         device = kwargs.get("device")
         if device is not None:
             kwargs["device"] = devices.internal(device)

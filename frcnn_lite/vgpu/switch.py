@@ -19,7 +19,7 @@ TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
 # What is replaced, in this order: each of these files of the package has an `install`.
 _SURFACES = ["cuda", "comm", "rng", "backward", "autocast", "methods", "subclasses", "legacy", "integers", "lazy"]
-_SURFACES += ["serialization", "processes", "distributed", "compiler", "unsimulated"]
+_SURFACES += ["serialization", "processes", "distributed", "compiler", "fake", "unsimulated"]
 
 _patches = Patches()
 

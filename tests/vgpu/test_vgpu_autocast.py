@@ -112,7 +112,7 @@ def test_a_weight_is_cast_once_until_the_outermost_block_ends():
 
 
 def casts_of_a_weight(device: str, modes: tuple) -> list:
-    """For products of one weight in one autocast block: which have a graph, how many casts those share, the gradient."""
+    """For products of one weight in one block: which have a graph, how many casts those share, the gradient."""
     weight = torch.ones(2, 2, device=device, requires_grad=True)
     x = torch.ones(2, 2, device=device, dtype=torch.bfloat16)
     out = []

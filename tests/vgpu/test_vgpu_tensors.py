@@ -215,3 +215,14 @@ def test_operators_on_lists_count_as_changes(gpus, device):
         free = torch.ones(2, device=device)
         torch._foreach_add_([free], 1.0)
     assert free.tolist() == [2.0, 2.0]
+
+
+def test_a_written_list_given_by_name_counts_as_changed():
+    from torch.distributed.fsdp._fully_shard import _fsdp_collectives  # noqa: F401, defines the operators of FSDP
+
+    whole = torch.arange(6.0, device=ONE)
+    parts = [torch.zeros(2, device=ONE), torch.zeros(4, device=ONE)]
+    versions = [part._version for part in parts]
+    torch.ops.fsdp.split_with_sizes_copy(whole, [2, 4], 0, out=parts)
+    assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4, 5]]
+    assert all(part._version > version for part, version in zip(parts, versions, strict=True))
