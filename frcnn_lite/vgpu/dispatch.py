@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
-from frcnn_lite.vgpu import devices, errors, memory, rng
+from frcnn_lite.vgpu import collectives, devices, errors, memory, rng
 from frcnn_lite.vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
 _Tensor, _strided, _detach = torch.Tensor, torch.strided, torch.ops.aten.detach.default
@@ -48,6 +48,7 @@ class _Plan:
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
         self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
+        self.into_one = name in collectives.INTO_ONE
         self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
@@ -87,6 +88,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         host_kwargs = dict(zip(kwargs, values, strict=True))
     if mixed and not _one_device(func, plan, args, kwargs or {}):
         return func(*host_args, **host_kwargs)
+    if plan.into_one:
+        host_args = collectives.flat(func._schema.name, host_args)
     target: int | None = ordinal
     if plan.has_device:
         device = host_kwargs.get("device")

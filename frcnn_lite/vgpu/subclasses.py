@@ -56,6 +56,8 @@ def new(cls: type, *args: Any, **kwargs: Any) -> Any:
     """`Image(x)`, `Image([1.0])`, `Image(2, 3)`; a tensor that passed through factories.py has its class already."""
     if cls is Tensor:
         return _new(cls, *args, **kwargs)
+    if cls is VirtualTensor and ("requires_grad" in kwargs or isinstance(args[-1] if args[1:] else None, bool)):
+        return torch.nn.Parameter(*args, **kwargs)  # from `type(p)(...)`, which on real GPUs is that class
     return as_subclass(args[0] if args and is_virtual(args[0]) else _new(Tensor, *args, **kwargs), cls)
 
 

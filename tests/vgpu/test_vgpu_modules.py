@@ -248,3 +248,16 @@ def test_data_of_a_tensor_that_others_hold_does_not_move_in_silence():
     assert y.device.type == "cpu" and not y.is_leaf
     with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
         y.sum().backward()
+
+
+def test_the_type_of_a_parameter_makes_parameters(gpus):
+    old = nn.Linear(2, 2, device=gpus[1]).weight
+    on_host = type(old)(torch.zeros(2, 2), requires_grad=False)
+    assert type(on_host) is nn.Parameter and not on_host.requires_grad
+    for made in (type(old)(old.data, requires_grad=True), type(old)(old.data, True)):
+        assert isinstance(made, nn.Parameter) and made.requires_grad and made.device == gpus[1]
+        assert made.data_ptr() == old.data_ptr() and made.equal(old)
+        module = nn.Linear(2, 2)
+        module.weight = made
+        assert dict(module.named_parameters())["weight"] is made
+    assert type(old.data)([1.0, 2.0]).tolist() == [1, 2], "and the type of a tensor still makes tensors"

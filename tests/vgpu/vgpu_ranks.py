@@ -5,6 +5,7 @@ import os
 import warnings
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -32,6 +33,25 @@ def collectives(rank: int) -> None:
     assert total.tolist() == [3] * 4 and total.device == mine.device
     assert into(lambda out: dist.all_gather_into_tensor(out, mine), 8) == [1] * 4 + [2] * 4
     assert into(lambda out: dist.reduce_scatter_tensor(out, mine), 2) == [3, 3]
+    # Elements count, not shapes: HF's and accelerate's `gather` stack, pad and flatten as they like.
+    square, row = mine.view(2, 2), mine[:2]
+    assert into(lambda out: dist.all_gather_into_tensor(out, square), 8) == [1] * 4 + [2] * 4
+    assert into(lambda out: dist.all_gather_into_tensor(out, mine), 2, 4) == [[1] * 4, [2] * 4]
+    assert into(lambda out: dist.all_gather_into_tensor(out, mine[0]), 2) == [1, 2]
+    assert into(lambda out: dist.reduce_scatter_tensor(out, square), 2) == [3, 3]
+    assert into(lambda out: dist.reduce_scatter_tensor(out, mine), 1, 2) == [[3, 3]]
+    for collective, out, given, words in (
+        (dist.all_gather_into_tensor, mine.clone(), mine, "output tensor size must be equal to world_size times input"),
+        (
+            dist.reduce_scatter_tensor,
+            mine.clone(),
+            row,
+            "input tensor must be the same size as output size times world",
+        ),
+        (dist.all_gather_into_tensor, torch.zeros(4, 2, device="cuda").t(), mine, "Tensors must be contiguous"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            collective(out, given)
     assert into(lambda out: dist.all_to_all_single(out, mine), 4) == [1, 1, 2, 2]
     assert into(lambda out: dist.scatter(out, [mine, 2 * mine] if rank == 0 else None, 0), 4) == [rank + 1] * 4
     parts = [torch.zeros_like(mine) for _ in range(2)]
