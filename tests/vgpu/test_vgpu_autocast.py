@@ -127,7 +127,10 @@ def casts_of_a_weight(device: str, modes: tuple) -> list:
     return [[y.requires_grad for y in out], len(casts), None if weight.grad is None else weight.grad.tolist()]
 
 
-@pytest.mark.parametrize("modes", itertools.product((torch.enable_grad, torch.no_grad, torch.inference_mode), repeat=3))
+MODES = (torch.enable_grad, torch.no_grad, torch.inference_mode)
+
+
+@pytest.mark.parametrize("modes", [*itertools.product(MODES, repeat=3)])
 def test_a_block_that_began_without_gradients_gives_the_graphs_of_the_cpus_autocast(modes):
     found = casts_of_a_weight("cuda", modes)
     assert found == casts_of_a_weight("cpu", modes)
