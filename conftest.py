@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from frcnn_lite.live import still_outputs
+from course.live import still_outputs
 
 # Stored outputs were made on virtual GPUs; on a machine with real ones they must come out the same.
 os.environ["FRCNN_LITE_DEVICES"] = "virtual"
@@ -63,7 +63,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Virtual GPUs on which nothing is counted yet: a program that fails in the middle of autograd leaves tensors in a
     cycle of nodes that PyTorch never frees, and tests of other files run such programs."""
-    from frcnn_lite.vgpu import memory
+    from vgpu import memory
 
     gc.collect()
     monkeypatch.setattr(memory, "_live", {})

@@ -163,7 +163,7 @@ def set_up(torch: str | None = None) -> Path:
 
 def lab(python: Path, args: list[str]) -> int:
     """Run the doctor, then JupyterLab with the whole project in its file browser."""
-    if subprocess.run([str(python), "-m", "frcnn_lite.tools.doctor"], cwd=ROOT).returncode:
+    if subprocess.run([str(python), "-m", "multigpu.doctor"], cwd=ROOT).returncode:
         say("the doctor found what is listed above; JupyterLab opens all the same")
     trust_notebooks(python)
     server = subprocess.Popen([*lab_command(python, ROOT), *args], cwd=ROOT, env=lab_environment())
@@ -183,7 +183,7 @@ def lab_command(python: Path, root: Path) -> list[str]:
     page = f"/lab/tree/notebooks/{first.name}" if first.exists() else "/lab"
     return [
         *(str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
-        "--ServerApp.contents_manager_class=frcnn_lite.tools.lab.Contents",
+        "--ServerApp.contents_manager_class=course.lab.Contents",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",  # nobody asked for a request to PyPI
     ]
 
@@ -225,7 +225,7 @@ def test(python: Path, args: list[str]) -> int:
 
 def notebooks(python: Path, args: list[str]) -> int:
     """Run notebooks in reading order and store their outputs."""
-    return subprocess.run([str(python), "-m", "frcnn_lite.tools.notebooks", *args], cwd=ROOT).returncode
+    return subprocess.run([str(python), "-m", "course.store", *args], cwd=ROOT).returncode
 
 
 def bench(python: Path, args: list[str]) -> int:

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models.detection import FasterRCNN as TorchvisionFasterRCNN
 from torchvision.models.detection.rpn import AnchorGenerator
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.export.torchvision_weights import from_torchvision, torchvision_config
 from frcnn_lite.parallel import reduce_loss

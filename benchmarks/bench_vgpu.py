@@ -18,7 +18,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_map
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig, LossParts
 from frcnn_lite.parallel import data_parallel, reduce_loss

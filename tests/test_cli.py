@@ -14,7 +14,8 @@ import torch
 from PIL import Image
 
 import frcnn_lite
-from frcnn_lite import cli, vgpu
+from frcnn_lite import cli
+import vgpu
 from frcnn_lite.cli.data import KINDS
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.engine import (
@@ -95,8 +96,8 @@ def test_a_command_is_one_file_whose_options_are_explained(file):
 PROGRAMS = [
     *(("frcnn_lite.cli", command) for command in COMMANDS),
     *((f"frcnn_lite.tools.{tool}", []) for tool in cli.TOOLS),
-    ("frcnn_lite.tools.notebooks", []),
-    ("frcnn_lite.vgpu.__main__", []),
+    ("course.store", []),
+    ("vgpu.__main__", []),
 ]
 
 

@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draw the sheet into a file that does not exist yet."""
     from frcnn_lite.data import DigitScenes
-    from frcnn_lite.viz import scene_sheet
+    from course.figures import scene_sheet
 
     if options.out.exists():
         raise FileExistsError(f"{options.out} exists already; choose another name")

@@ -13,7 +13,7 @@ def provide_gpus(gpus: int) -> None:
     real = torch.cuda.device_count()
     if gpus == 0 or (gpus <= real and not forced):
         return
-    from frcnn_lite import vgpu
+    import vgpu
 
     vgpu.enable(gpus, force=True)  # a machine with one GPU asked for two: virtual ones take the place of all
     say(f"{gpus} virtual GPUs ({real} real here): values as on GPUs, computed on the CPU; times mean nothing")

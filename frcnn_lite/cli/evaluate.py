@@ -61,10 +61,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _draw(files: list[Path], judged: "list[Judged]", pictures: "DetectionDataset") -> None:
-    from frcnn_lite import engine, viz
+    from course import figures
+    from frcnn_lite import engine
 
-    curves = viz.precision_recall(engine.class_curves(judged, pictures.class_names))
-    errors = viz.worst_errors(engine.find_errors(judged), judged, pictures)
+    curves = figures.precision_recall(engine.class_curves(judged, pictures.class_names))
+    errors = figures.worst_errors(engine.find_errors(judged), judged, pictures)
     for file, figure in zip(files, (curves, errors), strict=True):
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.save(file)

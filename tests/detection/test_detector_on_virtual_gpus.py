@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import reduce_loss
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.engine import TrainConfig, Trainer, load_run, same_bits, train
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.engine import TrainConfig, Trainer, evaluate, load_run, train
 from frcnn_lite.engine.devices import main_device, spread

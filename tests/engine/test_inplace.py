@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.engine.inplace import InPlaceError, name_inplace_writes, versions
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 import training_ranks
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import TrainConfig, build_model, evaluate, load_run, train

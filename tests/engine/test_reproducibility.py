@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import TrainConfig, deterministic, same_bits, seed_everything, train
 from frcnn_lite.engine.checkpoint import load_checkpoint

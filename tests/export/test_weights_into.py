@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.export.weight_files import read_weights, write_weights
 from frcnn_lite.export.weights import WeightsError, load_state_into, load_weights_into, unwrapped
 

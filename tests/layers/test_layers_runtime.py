@@ -56,7 +56,7 @@ def case(request):
 
 
 def test_two_virtual_gpus_give_output_and_gradients_of_the_cpu(case):
-    vgpu = pytest.importorskip("frcnn_lite.vgpu")
+    vgpu = pytest.importorskip("vgpu")
     module, x = case
     expected = module(x)
     expected.square().sum().backward()

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.ops import roi_pool
 from frcnn_lite.ops.kernels import cupy_roi_pool, torch_roi_pool, without_gpu
 from frcnn_lite.ops.kernels.loops_roi_pool import loops_pool, loops_scatter

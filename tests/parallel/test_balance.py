@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import BalancedDataParallel, balanced_chunks, reduce_loss
 
 

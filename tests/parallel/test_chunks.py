@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import chunk_sizes, rows_lost, share
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import data_parallel, reduce_loss

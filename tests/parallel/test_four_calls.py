@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import parallel as torch_parallel
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import chunk_sizes, data_parallel, gather, parallel_apply, replicate, scatter
 
 Scores = namedtuple("Scores", "rows total")

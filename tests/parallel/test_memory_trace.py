@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
-from frcnn_lite.viz import megabytes, memory_timeline
+from course.figures import megabytes, memory_timeline
 
 pytestmark = pytest.mark.usefixtures("fresh_memory")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import chunk_sizes, trace_placement
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import distributed
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import choose_device, init_from_env, is_launched, is_main_rank, process_group, rank_and_size
 
 

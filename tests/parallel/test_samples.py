@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import count_samples, gather_samples, scatter_samples
 
 Pair = namedtuple("Pair", "left right")

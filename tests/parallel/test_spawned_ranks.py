@@ -13,7 +13,7 @@ import pytest
 import rank_workers
 import torch
 
-from frcnn_lite import vgpu
+import vgpu
 from frcnn_lite.parallel import RankFailed, run_ranks
 
 

@@ -1,0 +1,50 @@
+"""The catalogue as a page among the notebooks: a live search field, and below it a table that needs no kernel.
+
+`python -m multigpu.failures.page` writes it along with docs/failures.md.
+"""
+
+from itertools import groupby
+
+from multigpu.failures import CHAPTERS, Failure, catalogue
+from multigpu.failures.page import ROOT, place
+
+NOTEBOOK_PAGE = ROOT / "notebooks" / "failures.ipynb"
+HEADER = """\
+# The failures, searchable
+
+What goes wrong on several GPUs: {count} failures, each with the message one sees, a small program that shows it, the
+cause, the fix, and where people met it. *today*: a test sees the program fail and its repaired form run. *until torch
+X*: it runs through on today's. *simulated only*: the program acts out what a GPU does.
+
+Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. On GitHub, or without a
+kernel, search this page with your browser; every entry leads to its text in [docs/failures.md](../docs/failures.md).
+From a terminal, `python -m multigpu explain "found at least two devices"` does the same.
+"""
+FIELD = "from course.failures_search import search\n\nsearch()"
+
+
+def notebook_page() -> str:
+    """The whole of notebooks/failures.ipynb, as the notebook tool would store it."""
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+    from course.failures_search import search
+    from course.store import normal_form
+
+    words = {"text/plain": search()._repr_mimebundle_()["text/plain"]}
+    field = new_code_cell(FIELD, execution_count=1)
+    field.outputs = [new_output("execute_result", words, execution_count=1)]
+    cells = [new_markdown_cell(HEADER.format(count=len(catalogue())).strip()), field]
+    for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
+        cells.append(new_markdown_cell("\n".join([f"## {CHAPTERS[chapter]}\n", *_table(list(entries))])))
+    return nbformat.writes(normal_form(new_notebook(cells=cells))).rstrip("\n") + "\n"
+
+
+def _table(entries: list[Failure]) -> list[str]:
+    rows = ["| entry | what happens | the message | mark | notebook |", "|---|---|---|---|---|"]
+    for entry in entries:
+        notebook = f"[{entry.notebook}, {entry.section}]({place(entry, folder='')})"
+        message = entry.message.replace("|", "\\|").replace("`", "'")
+        link = f"[{entry.id}](../docs/failures.md#{entry.id})"
+        rows.append(f"| {link} | {entry.title} | `{message}` | {entry.mark} | {notebook} |")
+    return rows

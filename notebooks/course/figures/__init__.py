@@ -1,0 +1,66 @@
+"""Figures of the series: pure functions from state to SVG with a text alternative."""
+
+from course.figures.anchor_fit import anchor_fit
+from course.figures.anchor_picture import anchor_picture
+from course.figures.call_trace import CallTrace, trace_calls
+from course.figures.case_board import Ending, case_board
+from course.figures.cast_sheet import cast_sheet
+from course.figures.collective_lanes import collective_lanes
+from course.figures.curves import curves
+from course.figures.detections import detections
+from course.figures.device_lanes import DeviceLog, Lane, device_lanes
+from course.figures.digits import cast
+from course.figures.flow import Flow
+from course.figures.idle_heatmap import idle_heatmap
+from course.figures.memory_shares import memory_shares
+from course.figures.memory_timeline import megabytes, memory_timeline
+from course.figures.placement import Placement, placement
+from course.figures.precision_recall import precision_recall
+from course.figures.rank_samples import rank_samples
+from course.figures.roi_bins import roi_figure
+from course.figures.row_weights import row_weights
+from course.figures.scatter_flow import scatter_flow
+from course.figures.scene_sheet import scene_sheet
+from course.figures.suppression import suppression_step
+from course.figures.svg import Canvas, Figure
+from course.figures.table_windows import table_windows
+from course.figures.tensor_flow import tensor_flow
+from course.figures.widgets import sliders
+from course.figures.worst_errors import worst_errors
+
+__all__ = [
+    "CallTrace",
+    "Canvas",
+    "DeviceLog",
+    "Ending",
+    "Figure",
+    "Flow",
+    "Lane",
+    "Placement",
+    "anchor_fit",
+    "anchor_picture",
+    "case_board",
+    "cast",
+    "cast_sheet",
+    "collective_lanes",
+    "curves",
+    "detections",
+    "device_lanes",
+    "idle_heatmap",
+    "megabytes",
+    "memory_shares",
+    "memory_timeline",
+    "placement",
+    "precision_recall",
+    "rank_samples",
+    "roi_figure",
+    "row_weights",
+    "scatter_flow",
+    "scene_sheet",
+    "sliders",
+    "suppression_step",
+    "table_windows",
+    "tensor_flow",
+    "trace_calls",
+    "worst_errors",
+]

@@ -1,0 +1,102 @@
+"""Loss curves as SVG."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from course.figures.palette import GPU_COLOURS
+from course.figures.svg import FAINT, INK, RULE, Canvas, Figure, number
+
+WIDTH, HEIGHT = 640, 300
+LEFT, RIGHT, TOP, BOTTOM = 58, 150, 44, 44
+DASHES = (None, "7 4", "2 3", "9 3 2 3")  # a second sign beside the colour
+
+
+def curves(
+    series: Mapping[str, Sequence[float]], title: str, x_label: str = "step", y_label: str = "loss", every: int = 1
+) -> Figure:
+    """Lines over equally spaced points, each named at its end.
+
+    series: name -> finite values; `every` is the distance of two values on the x axis.
+    Raises ValueError for no series, an empty one, or a value that is not finite.
+    """
+    lengths = {name: len(values) for name, values in series.items()}
+    if not lengths or not all(lengths.values()):
+        raise ValueError(f"series needs at least one line with values, got lengths {lengths}")
+    if len(series) > len(GPU_COLOURS):
+        raise ValueError(f"series has {len(series)} lines; {len(GPU_COLOURS)} is what can be told apart")
+    for name, values in series.items():
+        if not all(map(math.isfinite, values)):
+            raise ValueError(f"series {name!r} holds a value that is not finite")
+    axes = _Axes(series, every)
+    canvas = Canvas(WIDTH, HEIGHT, title, _describe(series, x_label, y_label, every), at=(16, 26))
+    axes.draw(canvas, x_label, y_label)
+    labels = _spread([axes.y(values[-1]) for values in series.values()])
+    for k, (name, values) in enumerate(series.items()):
+        points = [(axes.x(i), axes.y(value)) for i, value in enumerate(values)]
+        dashes, x = DASHES[k % len(DASHES)], WIDTH - RIGHT
+        style = {"stroke": GPU_COLOURS[k], "stroke_dasharray": dashes, "stroke_width": 2, "stroke_linejoin": "round"}
+        canvas.polyline(points, **style)
+        canvas.line(x + 6, labels[k], x + 26, labels[k], **style)
+        canvas.text(x + 32, labels[k] + 4.5, name, size=12)
+    return canvas.figure()
+
+
+class _Axes:
+    """Scales from data to pixels; the y axis starts at zero, as losses do, unless a value is below it."""
+
+    def __init__(self, series: Mapping[str, Sequence[float]], every: int) -> None:
+        every_value = [value for values in series.values() for value in values]
+        self.last = max(len(values) for values in series.values()) - 1
+        self.every = every
+        self.y_ticks = _ticks(min(0.0, *every_value), max(every_value), 4)
+        self.low, self.high = self.y_ticks[0], self.y_ticks[-1]
+
+    def x(self, i: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * i / max(self.last, 1)
+
+    def y(self, value: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - self.low) / (self.high - self.low)
+
+    def draw(self, canvas: Canvas, x_label: str, y_label: str) -> None:
+        right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
+        caption: dict[str, Any] = {"size": 12, "anchor": "middle", "fill": FAINT}
+        for value in self.y_ticks:
+            canvas.line(LEFT, self.y(value), right, self.y(value), stroke=RULE)
+            canvas.text(LEFT - 8, self.y(value) + 4, number(value), size=12, anchor="end", fill=FAINT)
+        for value in _ticks(0, max(self.last * self.every, 1), 5):
+            if value <= self.last * self.every:
+                canvas.text(self.x(value / self.every), floor + 18, number(value), **caption)
+        canvas.line(LEFT, floor, right, floor, stroke=INK)
+        canvas.text((LEFT + right) / 2, HEIGHT - 8, x_label, **caption)
+        middle = (TOP + floor) / 2
+        canvas.text(16, middle, y_label, transform=f"rotate(-90 16 {number(middle)})", **caption)
+
+
+def _ticks(low: float, high: float, wanted: int) -> list[float]:
+    """Round numbers (1, 2 or 5 times a power of ten apart) that enclose low..high."""
+    rough = max(high - low, 1e-9) / wanted
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [k * step for k in range(first, max(last, first + 1) + 1)]
+
+
+def _spread(heights: Sequence[float], apart: float = 16) -> list[float]:
+    """The same heights moved down where names would lie on each other, and back up if the last would leave the plot."""
+    placed = list(heights)
+    order = sorted(range(len(placed)), key=placed.__getitem__)
+    for above, below in pairwise(order):
+        placed[below] = max(placed[below], placed[above] + apart)
+    overshoot = max(0.0, placed[order[-1]] - (HEIGHT - BOTTOM))
+    return [height - overshoot for height in placed]
+
+
+def _describe(series: Mapping[str, Sequence[float]], x_label: str, y_label: str, every: int) -> str:
+    lines = [
+        f"{name} goes from {values[0]:.2f} to {values[-1]:.2f}, lowest {min(values):.2f}"
+        for name, values in series.items()
+    ]
+    steps = (max(len(values) for values in series.values()) - 1) * every
+    return f"{y_label} over {steps} {x_label}s: {'; '.join(lines)}."

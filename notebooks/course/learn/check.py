@@ -1,0 +1,154 @@
+"""Run a reader's function through an exercise: solved, not solved yet, or a mistake and a counter-example."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from random import Random
+from textwrap import fill
+from typing import Any
+
+from course.learn.card import Card, folded
+from course.learn.exercise import TODO, Case, Exercise, Mistake, show
+from course.learn.state import recall, record
+from course.learn.surroundings import Surroundings
+
+SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
+COLUMNS = 100
+MOVED = Mistake(
+    "moved everybody",
+    "you moved everybody: your function leaves a different GPU current, so every later bare `.cuda()` of this notebook "
+    "would go there. Name the GPU, `x.to(device)`, or enter it for a few lines, `with torch.cuda.device(k):`.",
+    '`set_device` is "discouraged in favor of" `torch.cuda.device`, says PyTorch\'s documentation, 2.15',
+    answers=(),
+)
+
+_hints_seen: dict[str, int] = {}  # steps taken in this kernel, for when nothing is kept on disk
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of a check. `mistake` is the named wrong answer, if it is one; `words` is what the reader sees."""
+
+    solved: bool
+    words: str
+    mistake: Mistake | None = None
+
+
+def check(key: str, function: Callable[..., Any]) -> None:
+    """Print whether `function` solves the exercise; never raises for a wrong answer, so that "Run All" goes on.
+
+    Raises KeyError for an unknown exercise and TypeError when `function` cannot be called.
+    """
+    exercise = find_exercise(key)
+    if not callable(function):
+        raise TypeError(f"check({key!r}, ...) wants the function itself, got {function!r}")
+    verdict = judge(exercise, function)
+    if verdict.solved:
+        record("solved", key, True)
+    for line in f"{key}: {verdict.words}".splitlines():
+        print(fill(line, COLUMNS, subsequent_indent="  "))
+
+
+def hint(key: str) -> None:
+    """Print the next step of the hint ladder, the task before the first; after the last step, start again."""
+    exercise = find_exercise(key)
+    kept = recall("hints", key)
+    step = _hints_seen.get(key, kept if isinstance(kept, int) else 0) % len(exercise.hints)
+    _hints_seen[key] = step + 1
+    record("hints", key, step + 1)
+    if step == 0:
+        print(f"Task: {exercise.task}")
+    print(f"Hint {step + 1} of {len(exercise.hints)}: {exercise.hints[step]}")
+
+
+def solution(key: str) -> Card:
+    """The reference solution, folded."""
+    return folded(f"Solution of {key}", find_exercise(key).solution)
+
+
+def find_exercise(key: str) -> Exercise:
+    """The exercise "NN.name" out of `learn/exercises/nbNN.py`."""
+    number = key.partition(".")[0]
+    home = f"course.exercises.nb{number}"
+    try:
+        module = import_module(home)
+    except ModuleNotFoundError as error:
+        if error.name != home:
+            raise  # the exercises are there, something that they need is not
+        raise KeyError(
+            f"{key!r}: there are no exercises of notebook {number!r}; a key reads like '02.chunk_sizes'"
+        ) from None
+    known = {exercise.key: exercise for exercise in module.EXERCISES}
+    if key not in known:
+        raise KeyError(f"{key!r} is no exercise; notebook {number} has {', '.join(known)}")
+    return known[key]
+
+
+def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
+    """Compare a function with the reference on every case, and a wrong one with the mistakes that have names.
+
+    What the function changes around itself (current device, modes, seeds) is put back after each call.
+    """
+    around = Surroundings()  # making the cases draws numbers, too
+    try:
+        return _judge(exercise, function)
+    finally:
+        around.restore()
+
+
+def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
+    cases = exercise.cases(Random(SEED))
+    given: list[Any] = []
+    expected: list[Any] = []
+    for case in cases:
+        expected.append(case.call(exercise.reference))  # first: the reader's function may change its arguments
+        around = Surroundings((case.args, case.kwargs))
+        try:
+            given.append(case.call(function))
+        except NotImplementedError:
+            given.append(TODO)
+        except Exception as error:
+            return Verdict(
+                False, f"not yet. {case.show(exercise.name)} raises {type(error).__name__}: {_first_line(error)}"
+            )
+        finally:
+            moved = around.moved_to()
+            around.restore()
+        if given[-1] is TODO:
+            return Verdict(False, f'not solved yet. First hint: learn.hint("{exercise.key}")')
+        if moved is not None:
+            after = f"After {case.show(exercise.name)} the current GPU was {moved}, before it {around.device}."
+            return Verdict(False, f"not yet: {MOVED.message} ({MOVED.source})\n  {after}", MOVED)
+    wrong = _first_difference(exercise, given, expected)
+    if wrong is None:
+        return Verdict(True, f"solved. {len(cases)} calls agree with the reference.")
+    mistake = next((m for m in exercise.mistakes if _is(m, exercise, cases, given)), None)
+    lead = "not yet." if mistake is None else f"not yet: {mistake.message} ({mistake.source})"
+    call = f"{cases[wrong].show(exercise.name)} gave {show(given[wrong])}; right is {show(expected[wrong])}."
+    return Verdict(False, f"{lead}\n  {call}", mistake)
+
+
+def _first_difference(exercise: Exercise, given: Sequence[Any], expected: Sequence[Any]) -> int | None:
+    pairs = enumerate(zip(given, expected, strict=True))
+    return next((i for i, (mine, right) in pairs if not _agree(exercise, mine, right)), None)
+
+
+def _agree(exercise: Exercise, given: Any, expected: Any) -> bool:
+    """A reader may return anything; what cannot be compared is not right."""
+    try:
+        return bool(exercise.agree(given, expected))
+    except Exception:
+        return False
+
+
+def _is(mistake: Mistake, exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    if mistake.recognise is not None:
+        return mistake.recognise(cases, given)
+    return any(
+        all(_agree(exercise, result, case.call(answer)) for case, result in zip(cases, given, strict=True))
+        for answer in mistake.answers
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]

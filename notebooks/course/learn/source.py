@@ -1,0 +1,30 @@
+"""The code behind a name, folded under a cell: what a notebook shows is what the package ships."""
+
+import ast
+import inspect
+from collections.abc import Callable
+from textwrap import dedent
+from typing import Any
+
+from course.learn.card import Card, folded
+
+
+def source(function: Callable[..., Any], *, helpers: bool = False) -> Card:
+    """Source of a function or class of this package or of torch, folded behind its full name.
+
+    helpers: show the private functions of the same module as well that it needs, each after the one that names it.
+    """
+    shown = _with_helpers(function, []) if helpers else [function]
+    code = "\n\n".join(inspect.getsource(part) for part in shown)
+    return folded(f"Source of `{function.__module__}.{function.__qualname__}`", code)
+
+
+def _with_helpers(function: Callable[..., Any], seen: list[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    seen.append(function)
+    own = vars(inspect.getmodule(function))
+    names = [node.id for node in ast.walk(ast.parse(dedent(inspect.getsource(function)))) if isinstance(node, ast.Name)]
+    for name in names:
+        helper = own.get(name)
+        if name.startswith("_") and inspect.isfunction(helper) and helper not in seen:
+            _with_helpers(helper, seen)
+    return seen

@@ -1,0 +1,106 @@
+"""A reader's visit and the next one: what is read, answered and saved comes back whole, and the file stays as stored.
+
+A file that stays as it was, byte for byte, passes nbval as it did before; what other editors leave in it is judged by
+notebooks/course/tests/notebooks/test_live_outputs.py. Needs Chromium and its driver.
+"""
+
+import json
+
+import pytest
+from reader import (
+    all_of,
+    answer,
+    cells_of,
+    is_changed,
+    move_a_slider,
+    restart_kernel,
+    run_all,
+    save,
+    set_source,
+    severe,
+    show,
+    tagged,
+    wait_for,
+)
+
+
+@pytest.fixture(params=["00_start_here.ipynb", "02_scatter_rows_that_vanished.ipynb"])
+def name(request):
+    return request.param
+
+
+def test_a_visit_leaves_the_file_as_it_was_and_the_next_finds_everything(lab, browser, project, name):
+    file = project / "notebooks" / name
+    stored = file.read_bytes()
+    visit(lab, browser, name)
+    save(browser)
+    assert file.read_bytes() == stored
+    assert "You predicted" in json.dumps(cells_of(browser)), "saving has changed what the reader sees"
+    lab.stop()
+    browser.get("about:blank")
+
+    lab.start()
+    severe(browser)
+    lab.open(browser, name)
+    cells = cells_of(browser)
+    for position in tagged(cells, "predict"):
+        question, *choices = first_words(cells[position])
+        for words in (question, *choices):
+            wait_for(words, lambda words=words, position=position: words in text_of(browser, position))
+    for position in tagged(cells, "widget"):
+        assert "Live in JupyterLab" in text_of(browser, position)
+    assert "Outcome:" in json.dumps(cells)
+    page = browser.execute_script("return document.body.textContent")
+    assert "Error displaying widget" not in page and "Loading widget" not in page
+    assert severe(browser) == []
+    assert not is_changed(browser)
+
+
+def test_what_a_reader_writes_is_all_that_changes_in_the_file(lab, browser, project):
+    file = project / "notebooks" / "00_start_here.ipynb"
+    before = json.loads(file.read_bytes())
+    lab.open(browser, file.name)
+    position = tagged(before["cells"], "predict")[0]
+    note = "# I would have said five.\n" + "".join(before["cells"][position]["source"])
+    set_source(browser, position, note)
+    save(browser)
+    after = json.loads(file.read_bytes())
+    assert "".join(after["cells"][position].pop("source")) == note
+    del before["cells"][position]["source"]
+    assert after == before
+
+
+def visit(lab, browser, name):
+    """Open, run all, answer, restart, run all again, move every slider."""
+    lab.open(browser, name)
+    assert not is_changed(browser), "opening alone has changed the notebook"
+    predictions = tagged(run_all(browser), "predict")
+    for position in predictions:
+        answer(browser, position)
+    restart_kernel(browser)
+    for position in predictions:
+        wait_for("end of the buttons", lambda position=position: not buttons(browser, position))
+        assert "Run this cell again" in show(browser, position).text
+    cells = run_all(browser)  # now the outcomes are compared with the answers
+    assert "You predicted" in json.dumps(cells)
+    for position in predictions:
+        wait_for("buttons", lambda position=position: buttons(browser, position))
+    for position in tagged(cells, "widget"):
+        move_a_slider(browser, position)
+    assert "Jupyter news" not in browser.execute_script("return document.body.textContent")
+
+
+def buttons(browser, position):
+    """The buttons of a cell that can be seen."""
+    return [button for button in all_of(show(browser, position), ".jp-OutputArea input") if button.is_displayed()]
+
+
+def text_of(browser, position):
+    """The words of a cell on the page, seen or folded."""
+    return show(browser, position).get_attribute("textContent")
+
+
+def first_words(cell):
+    """The lines of a cell's first output in words, as they read in HTML."""
+    lines = "".join(cell["outputs"][0]["data"]["text/plain"]).replace("`", "").splitlines()
+    return [line.removeprefix("Predict: ").removeprefix("  ( ) ") for line in lines]

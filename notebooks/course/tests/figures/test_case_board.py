@@ -1,0 +1,36 @@
+import re
+
+import pytest
+
+from course.figures import Ending, case_board
+
+CELLS = {
+    ("lambda", "one: forward"): Ending("raises"),
+    ("lambda", "one: backward"): Ending("none", "not reached"),
+    ("data", "one: forward"): Ending("right"),
+    ("data", "one: backward"): Ending("wrong", "no gradient"),
+}
+
+
+def test_every_cell_is_drawn_and_told():
+    figure = case_board(["lambda", "data"], {"one": ["forward", "backward"]}, CELLS, "Suspects")
+    for words in ("✗ raises", "not reached", "✓ right", "≠ no gradient"):
+        assert f">{words}</text>" in figure.markup
+    assert figure.description == (
+        "lambda: one: forward raises, one: backward not reached; data: one: forward right, one: backward no gradient."
+    )
+
+
+def test_columns_stand_in_their_groups():
+    trials = {"one": ["forward"], "other": ["forward"]}
+    cells = {("case", f"{group}: forward"): Ending("right") for group in trials}
+    figure = case_board(["case"], trials, cells, "t")
+    x = [float(value) for value in re.findall(r'<text x="([\d.]+)"[^>]*>forward<', figure.markup)]
+    assert len(x) == 2 and x[0] < x[1]
+
+
+def test_missing_cells_and_kinds_are_named():
+    with pytest.raises(ValueError, match=r"missing: \(data, one: backward\)"):
+        case_board(["data"], {"one": ["forward", "backward"]}, {("data", "one: forward"): Ending("right")}, "t")
+    with pytest.raises(ValueError, match="kind must be one of right, raises, wrong, none, got 'fine'"):
+        Ending("fine")

@@ -1,0 +1,55 @@
+"""Colours can be told apart, also by readers who see two kinds of cone only."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from course.figures.palette import GPU_COLOURS, blend, channels, contrast, gpu_colour, ink_on
+
+# Linear RGB as a dichromat sees it: Vienot, Brettel and Mollon, "Digital video colourmaps for checking the legibility
+# of displays by dichromats", Color Research and Application 24(4), 1999.
+VISION = {
+    "three cones": np.eye(3),
+    "protanopia": np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]]),
+    "deuteranopia": np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]]),
+}
+SRGB_TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def lab(colour, vision):
+    """CIE L*a*b* of a colour as one kind of vision receives it."""
+    linear = (np.array(channels(colour)) / 255) ** 2.2
+    xyz = SRGB_TO_XYZ @ np.clip(vision @ linear, 0, 1) / np.array([0.9505, 1, 1.089])
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_gpu_colours_are_far_apart(vision):
+    apart = {
+        (a, b): np.linalg.norm(lab(a, VISION[vision]) - lab(b, VISION[vision])) for a, b in combinations(GPU_COLOURS, 2)
+    }
+    closest = min(apart, key=apart.get)
+    assert apart[closest] > 10, closest  # 2.3 is the least difference an eye notices
+
+
+@pytest.mark.parametrize("colour", GPU_COLOURS)
+def test_names_on_gpu_colours_can_be_read(colour):
+    assert contrast(ink_on(colour), colour) >= 4.5  # level AA of WCAG
+
+
+def test_contrast_of_black_and_white_is_21():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_blend_runs_from_ground_to_colour():
+    assert blend("#0072b2", 0) == "#ffffff"
+    assert blend("#0072b2", 1) == "#0072b2"
+    assert blend("#000000", 0.5) == "#808080"
+
+
+@pytest.mark.parametrize("index", [-1, 8])
+def test_unknown_gpu_is_refused(index):
+    with pytest.raises(ValueError, match=f"index is {index}"):
+        gpu_colour(index)

@@ -1,0 +1,62 @@
+"""The figures of RoI pooling show what the operators compute."""
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import torch
+
+from frcnn_lite import ops
+from course.figures.roi_bins import roi_figure
+from course.figures.table_windows import table_windows
+
+COUNTING = torch.arange(36).view(6, 6)
+
+
+def test_hook_box_in_words():
+    figure = roi_figure(COUNTING, (24, 24, 40, 40))
+    assert "rows 2 and 3, columns 2 and 3" in figure.description
+    assert "RoI pooling gives 14, 15, 20, 21;" in figure.description
+    assert "across: 1.50 becomes 2, 2.50 becomes 3" in figure.description
+    ElementTree.fromstring(figure.markup)
+
+
+@pytest.mark.parametrize("box", [(24, 24, 40, 40), (16, 16, 32, 32), (20, 24, 88, 84)])
+def test_box_is_drawn_over_its_pixels_and_roi_align_reads_them(box):
+    """A cell stands for 16 x 16 pixels, in the drawing as in the notebook; RoIAlign has the means of what is drawn."""
+    figure = roi_figure(COUNTING, box, bins=1)
+    cells = [line for line in ElementTree.fromstring(figure.markup).iter() if line.tag.endswith("rect")]
+    left, top = (min(float(c.get(edge)) for c in cells if c.get("width") == "44") for edge in ("x", "y"))
+    (dashed,) = (e for e in ElementTree.fromstring(figure.markup).iter() if e.get("stroke-dasharray"))
+    points = [tuple(map(float, point.split(","))) for point in dashed.get("points").split()]
+    assert points[0] == (left + box[0] / 16 * 44, top + box[1] / 16 * 44)
+    assert points[2] == (left + box[2] / 16 * 44, top + box[3] / 16 * 44)
+    middle = [(box[k] + box[k + 2]) / 32 - 0.5 for k in (0, 1)]  # in cells, counted from the middle of the first
+    assert f"RoIAlign {middle[0] + 6 * middle[1]:.4g}." in figure.description
+
+
+@pytest.mark.parametrize("box", [(0, 0, 95, 95), (50, 60, 20, 10), (70, 70, 150, 150), (-60, -60, -40, -40)])
+@pytest.mark.parametrize("bins", [1, 2, 4])
+def test_circles_are_the_argmax(box, bins):
+    rois = torch.tensor([[0.0, *box]])
+    _, argmax = ops.roi_pool_with_argmax(COUNTING.float()[None, None], rois, bins, 1 / 16)
+    figure = roi_figure(COUNTING, box, bins)
+    assert figure.markup.count("<circle") == len(set(argmax.flatten().tolist()) - {-1})
+    ElementTree.fromstring(figure.markup)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match=r"at most 12 x 12 cells, 1 to 4 bins"):
+        roi_figure(torch.zeros(13, 3), (0, 0, 1, 1))
+
+
+@pytest.mark.parametrize(("height", "width", "window"), [(1, 1, "1 x 1"), (8, 4, "8 x 4"), (12, 9, "8 x 8")])
+def test_four_windows_cover_a_bin(height, width, window):
+    figure = table_windows(height, width)
+    assert figure.title.endswith(f"four windows of {window}")
+    assert ">0<" not in figure.markup  # a cell in no window
+    ElementTree.fromstring(figure.markup)
+
+
+def test_windows_of_no_cells_are_refused():
+    with pytest.raises(ValueError, match="1 to 16 cells each way, got 0 x 3"):
+        table_windows(0, 3)

@@ -1,0 +1,225 @@
+"""What a reader sees of answers that no list foresaw."""
+
+import operator
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from course import learn
+import vgpu
+from course.learn.check import MOVED, find_exercise, judge
+from course.learn.exercise import Case, Exercise, Mistake
+
+DOUBLE = Exercise(
+    key="99.double",
+    task="Twice x.",
+    reference=lambda x: 2 * x,
+    cases=lambda random: [Case((1,)), Case((2,)), Case((random.randint(3, 9),))],
+    hints=("Add.",),
+    mistakes=(Mistake("square", "you squared.", "issue 1, 2020", answers=(lambda x: x * x,)),),
+)
+
+
+def test_solved():
+    verdict = judge(DOUBLE, lambda x: x + x)
+    assert verdict.solved
+    assert verdict.words == "solved. 3 calls agree with the reference."
+
+
+def test_named_mistake_comes_with_a_counter_example():
+    verdict = judge(DOUBLE, lambda x: x**2)
+    assert verdict.words == "not yet: you squared. (issue 1, 2020)\n  double(1) gave 1; right is 2."
+
+
+def test_unnamed_mistake_comes_with_a_counter_example_alone():
+    verdict = judge(DOUBLE, lambda x: x + 1)
+    assert verdict.mistake is None
+    assert verdict.words == "not yet.\n  double(2) gave 3; right is 4."
+
+
+def test_an_exception_is_reported_not_raised():
+    verdict = judge(DOUBLE, lambda x: operator.truediv(x, 0))
+    assert verdict.words == "not yet. double(1) raises ZeroDivisionError: division by zero"
+
+
+def test_forgotten_return_is_a_wrong_answer():
+    assert "double(1) gave None" in judge(DOUBLE, lambda x: None).words
+
+
+def test_what_cannot_be_compared_is_a_wrong_answer():
+    """A tensor of several values has no truth value."""
+    verdict = judge(find_exercise("02.chunk_sizes"), lambda rows, devices: torch.ones(devices))
+    assert "chunk_sizes(10, 2) gave <tensor (2,)>; right is [5, 5]." in verdict.words
+
+
+def test_long_lines_are_wrapped(capsys):
+    learn.check(
+        "02.chunk_sizes", lambda rows, devices: [rows // devices + (k < rows % devices) for k in range(devices)]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("02.chunk_sizes: not yet: you split evenly.")
+    assert max(map(len, lines)) <= 100
+
+
+def test_partly_solved_starter_is_not_solved_yet():
+    assert judge(DOUBLE, lambda x: 2 if x == 1 else learn.TODO).words.startswith("not solved yet")
+
+
+@pytest.mark.parametrize("key", ["98.nothing", "02.nothing", "no key", ""])
+def test_unknown_exercise(key):
+    with pytest.raises(KeyError, match="exercise"):
+        find_exercise(key)
+
+
+def test_check_wants_the_function_not_its_result():
+    with pytest.raises(TypeError, match="wants the function itself, got \\[5, 5\\]"):
+        learn.check("02.chunk_sizes", [5, 5])
+
+
+def set_device_and_go(x, k):
+    torch.cuda.set_device(k)
+    return x.cuda()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        set_device_and_go,
+        lambda x, k: (torch.cuda.set_device(k), x.to(f"cuda:{k}"))[1],
+        lambda x, k: (torch.cuda.set_device(1 - k), x.cuda(k))[1],
+        lambda x, k: (torch.accelerator.set_device_index(k), x.cuda())[1],
+        lambda x, k: (torch.cuda.device(k).__enter__(), x.cuda())[1],
+    ],
+)
+def test_an_answer_that_leaves_another_gpu_current_is_refused(answer):
+    with vgpu.virtual_gpus(2):
+        verdict = judge(find_exercise("00.on_gpu"), answer)
+        assert torch.cuda.current_device() == 0
+    assert not verdict.solved and verdict.mistake is MOVED
+    assert verdict.words.startswith("not yet: you moved everybody: ")
+    assert "After on_gpu(<tensor" in verdict.words and "the current GPU was 1, before it 0." in verdict.words
+
+
+def test_a_gpu_entered_for_a_few_lines_is_right():
+    def answer(x, k):
+        with torch.cuda.device(k):
+            return x.cuda()
+
+    with vgpu.virtual_gpus(2):
+        torch.cuda.set_device(1)
+        assert judge(find_exercise("00.on_gpu"), answer).solved
+        assert torch.cuda.current_device() == 1
+
+
+def test_an_answer_that_moves_and_raises_leaves_nothing_behind():
+    def answer(x, k):
+        torch.cuda.set_device(1)
+        raise ValueError("here")
+
+    with vgpu.virtual_gpus(2):
+        assert "raises ValueError: here" in judge(find_exercise("00.on_gpu"), answer).words
+        assert torch.cuda.current_device() == 0
+
+
+def bits(value):
+    """Something to compare a state by; NumPy's is a tuple with an array in it."""
+    return [part.tolist() if hasattr(part, "tolist") else part for part in value] if isinstance(value, tuple) else value
+
+
+CHANGES = {
+    "grad mode": (torch.is_grad_enabled, lambda: torch.set_grad_enabled(False)),
+    "default dtype": (torch.get_default_dtype, lambda: torch.set_default_dtype(torch.float64)),
+    "default device": (torch.get_default_device, lambda: torch.set_default_device("cuda:1")),
+    "anomaly mode": (torch.is_anomaly_enabled, lambda: torch.autograd.set_detect_anomaly(True)),
+    "determinism": (
+        torch.are_deterministic_algorithms_enabled,
+        lambda: torch.use_deterministic_algorithms(True),
+    ),
+    "threads": (torch.get_num_threads, lambda: torch.set_num_threads(torch.get_num_threads() + 1)),
+    "autocast": (lambda: torch.is_autocast_enabled("cpu"), lambda: torch.set_autocast_enabled("cpu", True)),
+    "cudnn": (
+        lambda: torch.backends.cudnn.deterministic,
+        lambda: setattr(torch.backends.cudnn, "deterministic", True),
+    ),
+    "seed of Python": (random.getstate, lambda: random.seed(3)),
+    "seed of NumPy": (lambda: bits(np.random.get_state()), lambda: np.random.seed(3)),
+    "seed of torch": (lambda: torch.get_rng_state().tolist(), lambda: torch.manual_seed(3)),
+    "seed of a GPU": (lambda: torch.cuda.get_rng_state(1).tolist(), lambda: torch.cuda.manual_seed_all(3)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_an_answer_changes_is_put_back(what):
+    get, change = CHANGES[what]
+    with vgpu.virtual_gpus(2):
+        torch.zeros(1).cuda()
+        before = get()
+        verdict = judge(DOUBLE, lambda x: (change(), 2 * x)[1])
+        after = get()
+        change()
+        assert get() != before, "the change is one"
+        try:
+            assert verdict.solved and after == before
+        finally:
+            put_back(what, before)
+
+
+def put_back(what, before):
+    """What this file itself changed above, so that no other test sees it."""
+    undo = {
+        "grad mode": torch.set_grad_enabled,
+        "default dtype": torch.set_default_dtype,
+        "default device": lambda _: torch.set_default_device(None),
+        "anomaly mode": torch.autograd.set_detect_anomaly,
+        "determinism": torch.use_deterministic_algorithms,
+        "threads": torch.set_num_threads,
+        "autocast": lambda on: torch.set_autocast_enabled("cpu", on),
+        "cudnn": lambda on: setattr(torch.backends.cudnn, "deterministic", on),
+    }
+    if what in undo:
+        undo[what](before)
+
+
+def test_a_module_given_to_an_answer_keeps_its_mode():
+    nets = [torch.nn.Sequential(torch.nn.Dropout()), torch.nn.Dropout().eval()]
+    same_modes = Exercise(
+        key="99.modes",
+        task="Are all in training mode?",
+        reference=lambda given: [net.training for net in given["nets"]],
+        cases=lambda random: [Case(({"nets": nets},))] * 3,
+        hints=("Ask them.",),
+    )
+    verdict = judge(same_modes, lambda given: [given["nets"][0].eval(), given["nets"][1].train()] and [True, False])
+    assert verdict.solved
+    assert [net.training for net in nets] == [nets[0][0].training, False] == [True, False]
+
+
+def test_checking_draws_no_random_number_of_the_reader():
+    """The cases of 01.bytes_held are modules, whose weights are drawn."""
+    torch.manual_seed(0)
+    wanted = torch.rand(3)
+    torch.manual_seed(0)
+    judge(find_exercise("01.bytes_held"), lambda module, gpus: learn.TODO)
+    assert torch.rand(3).equal(wanted)
+
+
+def test_an_answer_that_empties_its_argument_is_not_right():
+    """The reference sees the argument first."""
+    verdict = judge(find_exercise("01.strip_module"), lambda state: state.clear() or {})
+    assert not verdict.solved and "gave {}; right is {'hidden.weight'" in verdict.words
+
+
+def test_idle_gpus_is_counted_by_the_rule_of_scatter():
+    exercise = find_exercise("00.idle_gpus")
+    for rows in range(1, 65):
+        for gpus in range(1, 9):
+            assert exercise.reference(rows, gpus) == gpus - len(torch.zeros(rows).chunk(gpus))
+
+
+def test_modules_of_04_2_are_where_its_text_says():
+    with vgpu.virtual_gpus(2):
+        exercise = find_exercise("04.home_device")
+        places = {str(case.call(exercise.reference)) for case in exercise.cases(random.Random(0))}
+    assert places == {"cpu", "cuda:0", "cuda:1"}

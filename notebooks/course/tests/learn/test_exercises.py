@@ -1,0 +1,100 @@
+"""Every exercise of the series: its reference passes, each named wrong answer fails with its own words."""
+
+import html
+import inspect
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from course import learn
+import vgpu
+from course.learn.check import find_exercise, judge
+from course.learn.exercise import TODO
+
+ROOT = Path(__file__).resolve().parents[2]
+KEYS = [
+    exercise.key
+    for path in sorted((ROOT / "frcnn_lite" / "learn" / "exercises").glob("nb*.py"))
+    for exercise in __import__(f"course.exercises.{path.stem}", fromlist=["EXERCISES"]).EXERCISES
+]
+MISTAKES = [(key, k) for key in KEYS for k in range(len(find_exercise(key).mistakes))]
+
+
+@pytest.fixture(autouse=True)
+def two_gpus():
+    with vgpu.virtual_gpus(2):
+        yield
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_reference_solves_it(key):
+    exercise = find_exercise(key)
+    verdict = judge(exercise, exercise.reference)
+    assert verdict.solved, verdict.words
+
+
+@pytest.mark.parametrize(("key", "k"), MISTAKES)
+def test_named_wrong_answer_is_recognised(key, k):
+    exercise = find_exercise(key)
+    mistake = exercise.mistakes[k]
+    for answer in mistake.answers:
+        verdict = judge(exercise, answer)
+        assert not verdict.solved
+        assert verdict.mistake is mistake, f"{mistake.name} was taken for {verdict.mistake and verdict.mistake.name}"
+        assert mistake.message in verdict.words
+        assert "gave" in verdict.words and "right is" in verdict.words
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("starter", [lambda *args, **kwargs: TODO, None], ids=["returns TODO", "raises"])
+def test_starter_is_not_solved_yet(key, starter, capsys):
+    def raises(*args, **kwargs):
+        raise NotImplementedError
+
+    learn.check(key, starter or raises)
+    assert capsys.readouterr().out == f'{key}: not solved yet. First hint: learn.hint("{key}")\n'
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_table_of_answers_to_the_fixed_cases_does_not_pass(key):
+    """The drawn cases differ from seed to seed, and there are enough of them."""
+    exercise = find_exercise(key)
+    one, other = exercise.cases(Random(1)), exercise.cases(Random(2))
+    assert len(one) >= 3
+    assert [case.show("f") for case in one] != [case.show("f") for case in other]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_hints_climb_and_start_again(key, capsys):
+    exercise = find_exercise(key)
+    steps = len(exercise.hints)
+    for _ in range(steps + 1):
+        learn.hint(key)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == lines[-2:] == [f"Task: {exercise.task}", f"Hint 1 of {steps}: {exercise.hints[0]}"]
+    assert lines[steps] == f"Hint {steps} of {steps}: {exercise.hints[-1]}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_and_module_hold_the_same_exercises(path):
+    text = path.read_text(encoding="utf-8")
+    own = {key for key in KEYS if key.startswith(path.name[:2])}
+    for call in ("check", "solution"):
+        assert set(re.findall(rf'learn\.{call}\(\\"([^"\\]+)', text)) == own, call
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_mistake_has_a_dated_source(key):
+    for mistake in find_exercise(key).mistakes:
+        assert re.search(r"\b20[12]\d\b", mistake.source), mistake.name
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_solution_is_the_reference_folded(key):
+    card = learn.solution(key)
+    assert "<details>" in card.html
+    last_line = inspect.getsource(find_exercise(key).reference).splitlines()[-1].strip()
+    assert html.escape(last_line.split("(")[0]) in card.html
+    assert card.text == f"Solution of {key} (folded)"

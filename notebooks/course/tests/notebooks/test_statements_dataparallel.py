@@ -1,0 +1,171 @@
+"""What the prose of notebooks 00 to 04 says and no output of theirs shows: run here, and held word for word."""
+
+import functools
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from stored import Notebook
+from torch import nn
+from torch.nn import parallel as torch_parallel
+
+from course import figures
+from frcnn_lite import parallel
+import vgpu
+from course.exercises.nb03 import row_weights
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def notebook(number: str) -> Notebook:
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    return Notebook.read(path)
+
+
+def says(number: str, words: str) -> bool:
+    """Whether `words` stand in the prose of a notebook, wherever its lines break."""
+    prose = " ".join(text for _, text in notebook(number).prose)
+    return " ".join(words.split()) in " ".join(prose.split())
+
+
+def cell(number: str, words: str) -> str:
+    """The one code cell of a notebook in which `words` stand."""
+    (found,) = [cell.source for _, cell in notebook(number).code if words in cell.source]
+    return found
+
+
+def test_00_a_view_costs_no_memory_before_it_is_sent():
+    query = torch.ones(1, 16)
+    shared = parallel.share(query, like=torch.zeros(10, 1))
+    with vgpu.virtual_gpus(2):
+        sent = [chunk.untyped_storage().nbytes() for chunk in torch_parallel.scatter(shared, [0, 1])]
+    assert (query.untyped_storage().nbytes(), shared.untyped_storage().nbytes(), sent) == (64, 64, [320, 320])
+    assert says("00", "as a view that costs no memory on the CPU.")
+
+
+def test_00_virtual_gpus_run_out_of_memory():
+    with vgpu.virtual_gpus(1), pytest.raises(torch.OutOfMemoryError, match=r"total capacity of 16\.00 GiB"):
+        torch.empty(2**34 + 1, dtype=torch.uint8, device="cuda")
+    assert says("00", "| memory: how many bytes each device holds, its peak, and the error when they do not fit |")
+    assert says("00", "how much there is: 16 GiB on each device, or what you choose")
+
+
+def test_01_the_two_rules_of_a_replica():
+    class Probe(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.kept, self.calls = nn.Linear(3, 1), [], 0
+            self.register_buffer("count", torch.zeros(2))
+
+    with vgpu.virtual_gpus(3):
+        net = Probe().cuda()
+        for gpu, replica in enumerate(torch_parallel.replicate(net, [0, 1, 2])):
+            assert replica.kept is net.kept and vars(replica) is not vars(net)
+            assert not list(replica.parameters()) and not isinstance(replica.fc.weight, nn.Parameter)
+            for mine, its in ((replica.fc.weight, net.fc.weight), (replica.count, net.count)):
+                assert mine.get_device() == gpu
+                assert (mine.data_ptr() == its.data_ptr()) == (gpu == 0)
+    assert says("01", "A replica is a shallow copy: its `__dict__` is a copy, the values in it are the originals")
+    assert says("01", "Weights and buffers are the exception.") and says("01", "Only on the first GPU")
+    assert not says("01", "That one sentence predicts")
+
+
+def test_02_a_flag_fails_as_a_keyword_beside_a_positional_tensor():
+    """Which of the three calls fails is asserted in tests/parallel/test_chunks.py."""
+    assert says("02", "It takes a *keyword* that is not a tensor beside a *positional* tensor")
+    assert not says("02", "as soon as one argument is no tensor")
+
+
+def test_02_promises_no_scoreboard():
+    assert not says("02", "scoreboard") and not says("02", "Scoreboard")
+
+
+def test_03_the_heaviest_row_of_ten():
+    heaviest = {gpus: max(row_weights(10, gpus)) * 10 for gpus in range(1, 9)}
+    assert heaviest[4] == max(heaviest.values()) == pytest.approx(2.5)
+    assert max(row_weights(10, 4)) / min(row_weights(10, 4)) == pytest.approx(3)
+    assert says("03", "a row weighs 1 / (replicas that ran · rows on its GPU)")
+    assert says("03", "counts three times as much as any other, and 2.5 times as much as is fair")
+
+
+def test_04_two_workers_are_inside_at_once(monkeypatch):
+    """The cells are run with a log that keeps the order: nobody leaves before both have done their work inside."""
+    order, lock = [], threading.Lock()
+
+    class Ordered(figures.DeviceLog):
+        def note(self, name, event, home=None):
+            with lock:
+                order.append((name, event))
+            super().note(name, event, home)
+
+    monkeypatch.setattr(figures, "DeviceLog", Ordered)
+    cells = compile(cell("04", "def work(name, device)") + "\n" + cell("04", "target=work"), "04", "exec")
+    with vgpu.virtual_gpus(4):
+        for _ in range(20):
+            order.clear()
+            exec(cells, {"viz": figures, "torch": torch, "threading": threading, "np": np})
+            workers = [event for name, event in order if name.startswith("worker")]
+            assert workers[-2:] == ["after with"] * 2 and workers.count("inside with") == 2
+    assert says("04", "Two workers are inside their `with` at once")
+
+
+def test_04_a_partial_made_in_init_keeps_the_original():
+    def run_layer(layer, x):
+        return layer(x)
+
+    class Kept(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 1)
+            self.run = functools.partial(run_layer, self.fc)
+
+        def forward(self, x):
+            return self.run(x)
+
+    class Handed(Kept):
+        def forward(self, x):
+            return run_layer(self.fc, x)
+
+    with vgpu.virtual_gpus(2):
+        with pytest.raises(RuntimeError, match="same device"):
+            nn.DataParallel(Kept().cuda(), [0, 1])(torch.ones(4, 3))
+        assert len(nn.DataParallel(Handed().cuda(), [0, 1])(torch.ones(4, 3))) == 4
+    assert says("04", "a plain function to which `forward` hands `self.fc` *in each call*")
+
+
+def test_04_the_error_shows_the_lambda_and_comes_out_of_the_layer():
+    class KeepsSelf(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 1)
+            self.run = lambda x: self.fc(x)
+
+        def forward(self, x):
+            return self.run(x)
+
+    with vgpu.virtual_gpus(2), pytest.raises(RuntimeError) as caught:
+        nn.DataParallel(KeepsSelf().cuda(), [0, 1])(torch.ones(4, 3))
+    lines = str(caught.value).splitlines()
+    kept = next(k for k, line in enumerate(lines) if "in <lambda>" in line)
+    layer = next(k for k, line in enumerate(lines) if "linear.py" in line)
+    assert 0 < kept < layer < len(lines)
+    assert says("04", "the error comes out of the layer; the lambda is one line in the middle of a long traceback")
+
+
+def test_04_an_attribute_that_forward_assigns_is_lost_and_a_dict_is_shared():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.losses, self.loss = {}, None
+
+        def forward(self, x):
+            self.losses[str(x.device)] = self.loss = x.sum()
+            return x
+
+    with vgpu.virtual_gpus(2):
+        net = Both()
+        nn.DataParallel(net, [0, 1])(torch.ones(4, 3))
+    assert net.loss is None and sorted(net.losses) == ["cuda:0", "cuda:1"]
+    assert says("04", "An attribute that `forward` *assigns*, `self.cross_entropy = ...`, is not shared but lost")

@@ -1,0 +1,91 @@
+"""From an error text to its cause and its fix: `python -m multigpu explain "found at least two devices"`."""
+
+import argparse
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+from multigpu.failures import Failure, catalogue
+from multigpu.failures.match import matching, nearest
+from multigpu.failures.page import cite, notebook_file
+
+NO_MATCH, BAD_INPUT = 1, 2
+SHOWN = 3  # one traceback seldom has more than one cause; the rest is named by its title
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Explain an error: its text, a file with a traceback, standard input, or the name of an entry."""
+    parser = argparse.ArgumentParser(prog="python -m multigpu explain", description=main.__doc__)
+    parser.add_argument(
+        "text", nargs="*", help="an error text, words of your own, a file, or an entry (default: standard input)"
+    )
+    parser.add_argument("--list", action="store_true", help="name all entries")
+    options = parser.parse_args(argv)
+    if options.list:
+        _show("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))
+        return 0
+    try:
+        text = _text(" ".join(options.text))
+    except OSError as error:
+        print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
+    if not text.strip():
+        print('nothing to explain; give an error text in quotes, a file, or "--list"', file=sys.stderr)
+        return BAD_INPUT
+    return _answer(text)
+
+
+def _text(given: str) -> str:
+    if not given:
+        return sys.stdin.read()
+    # A message can be longer than a file name may be, and hold characters that none may: asking would raise.
+    looks_like_file = len(given) < 200 and "\n" not in given and Path(given).is_file()
+    return Path(given).read_text(encoding="utf-8", errors="replace") if looks_like_file else given
+
+
+def _answer(text: str) -> int:
+    named = [entry for entry in catalogue() if entry.id == text.strip()]
+    found = named or matching(text)
+    if not found:
+        print("no entry of the catalogue matches. Nearest:", file=sys.stderr)
+        for entry in nearest(text) or catalogue()[:SHOWN]:
+            print(f"  {entry.id}: {entry.title}", file=sys.stderr)
+        return NO_MATCH
+    also = ["also: " + ", ".join(entry.id for entry in found[SHOWN:])] if found[SHOWN:] else []
+    _show("\n\n".join([told(entry) for entry in found[:SHOWN]] + also))
+    return 0
+
+
+def _show(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # `explain ... | head` has read enough. Python would flush again at its end, into the same closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def told(entry: Failure) -> str:
+    """An entry as the terminal shows it."""
+    lines = [f"{entry.id}: {entry.title} [{entry.mark}{', silent' if entry.silent else ''}]"]
+    lines += _labelled("cause", entry.cause) + _labelled("fix", entry.fix)
+    if entry.repaired:
+        lines += ["", textwrap.indent(entry.repaired.strip(), "      "), ""]
+    if entry.helper:
+        lines += _labelled("copy", f"python -m frcnn_lite copy {entry.helper}")
+    if entry.notebook:
+        lines += _labelled("read", f"notebook {notebook_file(entry.notebook)}, section {entry.section!r}")
+    for thread in entry.threads:
+        lines += _labelled("see", f"{cite(thread)} {thread.url}")
+    return "\n".join(lines)
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    first, rest = f"  {label + ':':8}", " " * 10
+    return textwrap.wrap(
+        text, 110, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

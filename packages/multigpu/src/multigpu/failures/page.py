@@ -1,0 +1,102 @@
+"""Write the pages of the catalogue, docs/failures.md and a notebook: `python -m multigpu.failures.page`."""
+
+import re
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+from multigpu.failures import CHAPTERS, Failure, Thread, catalogue
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "failures.md"
+HEADER = """\
+# The catalogue of failures
+
+What a user sees, why, and what mends it. With the error text at hand a terminal is quicker, with a whole traceback too:
+
+```sh
+python -m multigpu explain "found at least two devices"
+python train.py 2>&1 | python -m multigpu explain
+```
+
+**today**: a test runs the program on virtual GPUs, sees it fail with this message, and runs the repaired program.
+**until torch X**: told as history, in the words people saw then; a test sees the program run through on newer versions.
+**simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and its repair. A
+*silent* failure raises nothing; its program ends in an assertion of what one would expect. Every program begins with
+`import torch` and `from torch import nn`.
+
+To search as you type, open [notebooks/failures.ipynb](../notebooks/failures.ipynb) in JupyterLab.
+
+Both pages are written by `python -m multigpu.failures.page` from the `.toml` files of
+`packages/multigpu/src/multigpu/failures`; a test fails when they disagree.
+"""
+
+
+def page() -> str:
+    """The whole of docs/failures.md."""
+    sections = [HEADER, _contents()]
+    for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
+        sections += [f"## {CHAPTERS[chapter]}\n", *map(_section, entries)]
+    return "\n".join(sections)
+
+
+def cite(thread: Thread) -> str:
+    """`pytorch/pytorch issue 52260 (2021), *title*`."""
+    kind = "pull request" if thread.kind == "pull" else "issue"
+    return f"{thread.repository} {kind} {thread.number} ({thread.year}), *{thread.title}*"
+
+
+def notebook_file(number: str) -> str:
+    """File name of a notebook, empty while it is not written."""
+    return next((path.name for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb")), "")
+
+
+def place(entry: Failure, folder: str = "../notebooks/") -> str:
+    """Address of the section of a notebook that tells of a failure, as JupyterLab names it."""
+    anchor = quote(entry.section.replace(" ", "-").replace("`", ""))
+    return f"{folder}{notebook_file(entry.notebook)}#{anchor}"
+
+
+def _contents() -> str:
+    rows = [f"| [{entry.id}](#{entry.id}) | {entry.title} | {entry.mark} |" for entry in catalogue()]
+    return "\n".join(["| entry | what happens | mark |", "|---|---|---|", *rows, ""])
+
+
+def _section(entry: Failure) -> str:
+    silent = ", silent" if entry.silent else ""
+    parts = [f"### {entry.id}\n", f"{entry.title}. **{entry.mark}{silent}**\n", _fenced(entry.message, "text")]
+    if entry.older:
+        parts.append("In older versions: " + "; ".join(f"`{text}`" for text in entry.older) + "\n")
+    parts.append(f"*Cause.* {entry.cause}\n")
+    if entry.program:
+        parts.append(_fenced(entry.program, "python"))
+    parts.append(f"*Fix.* {entry.fix}\n")
+    if entry.repaired:
+        parts.append(_fenced(entry.repaired, "python"))
+    parts += [f"- {line}" for line in _further(entry)]
+    return "\n".join(parts) + "\n"
+
+
+def _further(entry: Failure) -> list[str]:
+    lines = []
+    if entry.helper:
+        lines.append(f"helper: `python -m frcnn_lite copy {entry.helper}`")
+    if entry.notebook:
+        lines.append(f"notebook: [{entry.notebook}, {entry.section}]({place(entry)})")
+    return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", cite(thread)) for thread in entry.threads]
+
+
+def _fenced(text: str, language: str) -> str:
+    return f"```{language}\n{text.strip()}\n```\n"
+
+
+def main() -> None:
+    """Write both pages of the catalogue."""
+    from course.failures_page import NOTEBOOK_PAGE, notebook_page  # it needs nbformat
+
+    PAGE.write_text(page(), encoding="utf-8")
+    NOTEBOOK_PAGE.write_text(notebook_page(), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""The linter on a corpus: code as people write it, its faults marked `# BUG FLxxx`, and code without any."""
+
+import json
+import re
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import frcnn_lite
+from frcnn_lite import cli
+from multigpu.lint import lint, lint_text, source
+from multigpu.lint.finding import RULES
+
+CORPUS = Path(__file__).with_name("lint_corpus")
+BUGS, CLEAN = sorted((CORPUS / "bugs").glob("*.py")), sorted((CORPUS / "clean").glob("*.py"))
+MARK = re.compile(r"# BUG ((?:FL\d{3} ?)+)$")
+
+
+def planted(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {(line, rule) for line, text in enumerate(lines, 1) if (m := MARK.search(text)) for rule in m[1].split()}
+
+
+def found(path):
+    return {(finding.line, finding.rule) for finding in lint(source.read(path))}
+
+
+def rules(code):
+    return [(finding.line, finding.rule) for finding in lint_text(textwrap.dedent(code).lstrip("\n"))]
+
+
+def run(capsys, *arguments):
+    code = cli.main(["lint", *map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("path", BUGS, ids=lambda path: path.stem)
+def test_every_planted_bug_is_found(path):
+    assert planted(path) and planted(path) <= found(path)
+
+
+@pytest.mark.parametrize("path", CLEAN, ids=lambda path: path.stem)
+def test_clean_code_is_left_alone(path):
+    assert not planted(path) and found(path) == set()
+
+
+def test_precision_and_recall(record_property):
+    counts = Counter()
+    for path in BUGS + CLEAN:
+        counts.update(hit=len(planted(path) & found(path)))
+        counts.update(missed=len(planted(path) - found(path)), wrong=len(found(path) - planted(path)))
+    precision = counts["hit"] / (counts["hit"] + counts["wrong"])
+    recall = counts["hit"] / (counts["hit"] + counts["missed"])
+    record_property("lint", f"{len(BUGS)} + {len(CLEAN)} pieces: precision {precision:.3f}, recall {recall:.3f}")
+    assert len(BUGS) >= 30 and len(CLEAN) >= 30
+    assert precision >= 0.95 and recall >= 0.95
+
+
+def test_every_rule_is_in_the_corpus():
+    assert {rule for path in BUGS for _, rule in planted(path)} == set(RULES)
+
+
+def test_our_own_package_is_clean():
+    package = Path(frcnn_lite.__file__).parent
+    findings = [finding for path in source.find(str(package)) for finding in lint(source.read(path))]
+    assert [f"{finding.where} {finding.rule}" for finding in findings] == []
+
+
+def test_silences_say_why():
+    package = Path(frcnn_lite.__file__).parent
+    for path in source.find(str(package)):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if re.search(r"# (frcnn_lite: )?noqa: FL\d", line) and path.parent.name != "lint":
+                assert re.search(r"FL\d{3} +[a-z]", line), f"{path.name}: {line.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("y = model(x).cuda()  # noqa", []),
+        ("class A(torch.nn.Module):\n    def forward(self, x):\n        return x.cuda()  # noqa: FL001 why", []),
+        ("class A(torch.nn.Module):\n    def forward(self, x):\n        return x.cuda()  # noqa: E501", [(3, "FL001")]),
+        ("# frcnn_lite: noqa: FL001 why\nclass A(nn.Module):\n    def forward(self, x):\n        return x.cuda()", []),
+        (
+            "class A(nn.Module):\n    def forward(self, x):\n        return x + torch.zeros(\n            3\n"
+            "        )  # noqa: FL002",
+            [],
+        ),
+    ],
+)
+def test_silencing(code, expected):
+    assert rules(code) == expected
+
+
+@pytest.mark.parametrize(
+    "sent", ["to(x)", "to(x.device)", "to(device=x.device)", "type_as(x)", "cuda(x.get_device())", "type(x.type())"]
+)
+def test_a_tensor_that_is_sent_to_its_device(sent):
+    assert rules(f"class A(nn.Module):\n    def forward(self, x):\n        return x + torch.ones(3).{sent}") == []
+
+
+@pytest.mark.parametrize(
+    "left", ["float()", "to(torch.float64)", "to(dtype=x.dtype)", "to(x.dtype)", "view(1, 3)", "expand_as(x)"]
+)
+def test_a_tensor_that_is_not(left):
+    code = f"class A(nn.Module):\n    def forward(self, x):\n        return x + torch.ones(3).{left}"
+    assert rules(code) == [(3, "FL002")]
+
+
+@pytest.mark.parametrize("imported", ["import torch as t", "from torch import zeros", "from torch import zeros as z"])
+def test_aliases(imported):
+    name = {"t": "t.zeros", "zeros": "zeros", "z": "z"}[imported.split()[-1]]
+    module = "from torch import nn\nclass A(nn.Module):\n    def forward(self, x):\n        return x + "
+    assert rules(f"{imported}\n{module}{name}(3)") == [(5, "FL002")]
+
+
+def test_a_file_of_python_2_is_searched_and_said_to_be(tmp_path, capsys):
+    old = tmp_path / "old.py"
+    old.write_text(
+        "def f(x):\n    print 'bare .cuda() in a string', x\n    return x.cuda()  # and .cuda() in a comment\n"
+    )
+    code, out, _ = run(capsys, old, "--json")
+    assert code == 1
+    assert [(item["line"], item["rule"]) for item in json.loads(out)] == [(2, "FL000"), (3, "FL001")]
+    assert "by token" in json.loads(out)[0]["message"]
+
+
+def test_json_is_a_list_of_objects(tmp_path, capsys):
+    bad = tmp_path / "bad.py"
+    bad.write_text("import torch\n\n\ndef f(x):\n    return x + torch.zeros(3, device='cuda:0')\n")
+    code, out, err = run(capsys, "--json", bad)
+    (item,) = json.loads(out)
+    assert code == 1 and err == "1 found\n"
+    assert (item["path"], item["line"], item["rule"], item["name"]) == (str(bad), 5, "FL004", "literal-device")
+    assert item["message"].startswith("cuda:0 by its number: ") and item["fix"] == RULES["FL004"].fix
+
+
+def test_exit_codes(tmp_path, capsys):
+    good = tmp_path / "good.py"
+    good.write_text("import torch\n")
+    assert run(capsys, good) == (0, "", "nothing found\n")
+    assert run(capsys, "--json", good)[:2] == (0, "[]\n")
+    code, out, err = run(capsys, tmp_path / "none.py", good)
+    assert code == 2 and out == "" and f"error: no file or directory at {tmp_path / 'none.py'}" in err
+    (tmp_path / "text.txt").write_text("")
+    assert run(capsys, tmp_path / "text.txt")[0] == 2
+    (tmp_path / "broken.ipynb").write_text("{")
+    assert "broken.ipynb is no notebook" in run(capsys, tmp_path)[2]
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["lint"])
+
+
+def test_a_folder_is_searched_and_what_is_not_ours_left_out(tmp_path, capsys):
+    fault = "import torch\n\n\ndef f(x):\n    return x.to('cuda:1')\n"
+    for name in ("a.py", "deep/b.py", ".venv/c.py", "__pycache__/d.py", "site-packages/e.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(fault)
+    _, out, err = run(capsys, tmp_path, "--json")
+    assert [Path(item["path"]).name for item in json.loads(out)] == ["a.py", "b.py"] and err == "2 found\n"
+
+
+def test_a_notebook_names_cell_and_line(tmp_path, capsys):
+    nbformat = pytest.importorskip("nbformat")
+    cells = [
+        nbformat.v4.new_markdown_cell("x.cuda()"),
+        nbformat.v4.new_code_cell("%matplotlib inline\nimport torch\nfrom torch import nn"),
+        nbformat.v4.new_code_cell(
+            "!nvidia-smi\nclass A(nn.Module):\n    def forward(self, x):\n        return x.cuda()"
+        ),
+        nbformat.v4.new_code_cell("%%bash\nx.cuda()"),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "n.ipynb")
+    code, out, _ = run(capsys, tmp_path / "n.ipynb")
+    assert code == 1 and out.startswith(f"{tmp_path / 'n.ipynb'}:cell 3:4: .cuda() without a device: ")
+    (item,) = json.loads(run(capsys, "--json", tmp_path / "n.ipynb")[1])
+    assert (item["cell"], item["line"], item["rule"]) == (3, 4, "FL001")
+
+
+def test_every_rule_has_its_place_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "linter.md").read_text(encoding="utf-8")
+    for code, rule in RULES.items():
+        assert f"| {code} | {rule.name} |" in page

@@ -1,0 +1,82 @@
+"""The linter on files as they lie about: notebooks with magics, broken cells, deep nesting, folders with odd names."""
+
+import json
+
+import pytest
+
+from frcnn_lite import cli
+from multigpu.lint import lint, lint_text, source
+
+FAULT = "import torch\n\n\ndef f(x):\n    return x.to('cuda:1')\n"
+
+
+def notebook(*codes):
+    return json.dumps({"cells": [{"cell_type": "code", "source": code} for code in codes], "nbformat": 4})
+
+
+def places(path):
+    return [(found.cell, found.line, found.rule) for found in lint(source.read(path))]
+
+
+@pytest.mark.parametrize("magic", ["%%time", "%%timeit -n 3", "%%capture out", "%%writefile worker.py"])
+def test_a_cell_that_magic_runs_as_python(tmp_path, magic):
+    path = tmp_path / "n.ipynb"
+    path.write_text(notebook(f"{magic}\n{FAULT}"))
+    assert places(path) == [(1, 6, "FL004")]
+
+
+@pytest.mark.parametrize("magic", ["%%bash", "%%html", "%%javascript", "%%script sh"])
+def test_a_cell_of_another_language(tmp_path, magic):
+    path = tmp_path / "n.ipynb"
+    path.write_text(notebook(f"{magic}\n{FAULT}"))
+    assert places(path) == []
+
+
+def test_a_cell_without_source(tmp_path):
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code"}, {"cell_type": "code", "source": [FAULT]}]}))
+    assert places(path) == [(2, 5, "FL004")]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"cells": [1]}', '{"cells": 1}', '{"worksheets": []}', "{"])
+def test_what_is_no_notebook_says_so(tmp_path, capsys, text):
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    assert cli.main(["lint", str(path)]) == 2
+    assert "n.ipynb is no notebook of format 4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\n# caf\xe9\n", b"# caf\xe9\n"])
+def test_encodings_and_line_ends(tmp_path, start, ending):
+    path = tmp_path / "a.py"
+    path.write_bytes(start + FAULT.replace("\n", ending).encode())
+    assert [rule for *_, rule in places(path)] == ["FL004"]
+
+
+def test_nesting_that_python_gives_up_on():
+    found = lint_text("def f(x):\n    return x.cuda()\n\n\ny = " + "+".join(["1"] * 20_000))
+    assert [finding.rule for finding in found] == ["FL000", "FL001"]
+
+
+def test_a_folder_with_the_name_of_a_file(tmp_path, capsys):
+    (tmp_path / "odd.py").mkdir()
+    (tmp_path / "odd.py" / "a.py").write_text(FAULT)
+    assert cli.main(["lint", str(tmp_path)]) == 1 and capsys.readouterr().err == "1 found\n"
+
+
+def test_ten_thousand_lines():
+    found = lint_text("import torch\n" + "".join(f"def f{i}(x):\n    return x.to('cuda:1')\n\n" for i in range(3_500)))
+    assert len(found) == 3_500
+
+
+def test_a_test_asks_for_its_gpu_on_purpose():
+    assert lint_text(FAULT, "tests/test_a.py") == [] and len(lint_text(FAULT, "a.py")) == 1
+    module = "from torch import nn\n\n\nclass A(nn.Module):\n    def forward(self, x):\n        return x.cuda()\n"
+    assert len(lint_text(module, "tests/test_a.py")) == 1
+
+
+def test_a_project_may_stand_in_a_folder_of_data():
+    helper = "import torch\n\n\ndef f(x: torch.Tensor):\n    return x + torch.zeros(3)\n"
+    assert len(lint_text(helper, "/data/project/ops.py")) == 1
+    assert lint_text(helper, "project/datasets/ops.py") == []

@@ -1,0 +1,55 @@
+"""`python -m vgpu --gpus N script.py args...`: run a program on virtual GPUs. Also `-m module args...`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
+
+from vgpu import switch
+
+GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
+MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else 16 GiB)"
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the program named by the command line as `__main__`, with virtual GPUs on."""
+    parser = argparse.ArgumentParser(
+        prog="python -m vgpu", description="Run a program on virtual GPUs.", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS
+    )
+    parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
+    parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
+    parser.add_argument("program", help="script.py, or a module after -m")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
+    options = parser.parse_args(argv)
+    try:
+        gpus = switch.check_gpus(options.gpus)
+        switch.enable(gpus, options.force, options.memory)
+    except (ValueError, RuntimeError) as error:
+        parser.error(str(error))
+    # What the programs that this one starts look at (see startup.py).
+    os.environ |= {"VGPUS": str(gpus), "VGPUS_FORCE": "1"}
+    if options.memory:
+        os.environ["VGPUS_MEMORY"] = options.memory
+    sys.argv = [options.program, *options.args]
+    if options.module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+    else:
+        path = Path(options.program)
+        if not path.is_file():
+            parser.error(f"no such file: {options.program}")
+        sys.path[0] = str(path.resolve().parent)
+        runpy.run_path(str(path), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""`torch.autocast("cuda")`: operators on virtual tensors run in the dtypes they run in on real GPUs.
+
+PyTorch's own AutocastCUDA kernels are in every build, but leave alone what C++ takes for a CPU tensor. Kernels written
+here stand in their place. Whether autocast is on remains PyTorch's per-thread state: a key that is included in a
+thread's dispatch and excluded again by `set_autocast_enabled(False)`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet
+from torch.utils._pytree import tree_leaves
+
+from vgpu.patches import Patches
+from vgpu.tensor import is_virtual
+
+_KEY, _KEYS = DispatchKey.AutocastCUDA, DispatchKeySet(DispatchKey.AutocastCUDA)
+
+# "CUDA Ops that can autocast to float16", "that promote to the widest input type" in torch.amp's documentation, with
+# the internal operators their functions end in. All others that have a kernel for the key autocast to float32.
+_NAMES = {
+    "lower": "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
+    "convolution cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul einsum mm mv "
+    "linalg_vecdot linear addbmm baddbmm bmm chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell "
+    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _cudnn_rnn "
+    "scaled_dot_product_attention _scaled_dot_product_flash_attention",
+    "widest": "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add",
+    "sets dtype": "prod softmax log_softmax cumprod cumsum sum linalg_vector_norm linalg_matrix_norm",
+    "banned": "binary_cross_entropy",
+}
+_POLICY = {name: policy for policy, names in _NAMES.items() for name in names.split()}
+_BANNED = (
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+    "In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits\n"
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast."
+)
+
+_cache: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # leaf weights and their copies in the lower precision
+
+
+def install(patches: Patches) -> None:
+    """Replace the kernels, and the two functions through which autocast is switched."""
+    library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Warning only once for all operators")
+        for qualified in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA"):
+            namespace, _, name = qualified.partition("::")
+            if namespace == "aten":
+                library.impl(name, _kernel(name), "AutocastCUDA")
+    patches.on_restore(library._destroy)
+    set_enabled, clear = torch.set_autocast_enabled, torch.clear_autocast_cache
+
+    def set_autocast_enabled(*args: Any) -> None:
+        set_enabled(*args)
+        if args[0] == "cuda" or args[0] is True:  # the older form names no device and means CUDA
+            torch._C._dispatch_tls_set_dispatch_key_included(_KEY, True)
+
+    def clear_autocast_cache() -> None:
+        _cache.clear()
+        clear()
+
+    patches.functions(torch, "", set_autocast_enabled, clear_autocast_cache)
+
+
+def _kernel(qualified: str) -> Callable:
+    name, _, overload = qualified.partition(".")
+    op = getattr(getattr(torch.ops.aten, name), overload or "default")
+    policy = _POLICY.get(name, "float32")
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(_KEYS):
+            given = [leaf for leaf in tree_leaves((args, kwargs)) if _eligible(leaf)]
+            if policy == "sets dtype" and given:
+                args, kwargs = _with_dtype(op, args, kwargs)
+            elif given:
+                args, kwargs = _converted(policy, args, kwargs, given)
+            return op(*args, **kwargs)
+
+    return kernel
+
+
+def _converted(policy: str, args: tuple, kwargs: dict, given: list[torch.Tensor]) -> tuple[tuple, dict]:
+    """An operator's arguments under autocast, of which `given` may be cast."""
+    if policy == "banned":
+        raise RuntimeError(_BANNED)
+    narrow = policy == "lower" or (policy == "widest" and all(t.dtype is not torch.float32 for t in given))
+    dtype = torch.get_autocast_dtype("cuda") if narrow else torch.float32
+    return _cast(args, dtype), {k: _cast(v, dtype) for k, v in kwargs.items()}
+
+
+def _with_dtype(op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments with float32 for a dtype that was left open. Cross-entropy, from C++, gives it by position."""
+    place = [argument.name for argument in op._schema.arguments].index("dtype")
+    chosen = kwargs.get("dtype") or next(iter(args[place:]), None)
+    return args[:place], {**kwargs, "dtype": chosen or torch.float32}
+
+
+def _eligible(value: object) -> bool:
+    return is_virtual(value) and value.is_floating_point() and value.dtype is not torch.float64
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(v, dtype) for v in value)
+    if not _eligible(value) or value.dtype is dtype:
+        return value
+    cacheable = value.dtype is torch.float32 and value.requires_grad and value.is_leaf and value._base is None
+    if not (cacheable and dtype is not torch.float32 and torch.is_autocast_cache_enabled()):
+        return value.to(dtype)
+    known = _cache.get(id(value))
+    if known is not None and known[1].dtype is dtype:
+        return known[1]
+    if torch.is_inference_mode_enabled():
+        return value.to(dtype)  # a copy that no graph can use is not kept
+    # Made with a graph also under no_grad: a forward pass that trains may use it later in the same block.
+    with torch.enable_grad():
+        copy = value.to(dtype)
+    _cache[id(value)] = value, copy
+    return copy

@@ -1,0 +1,222 @@
+"""How many bytes each virtual GPU holds: every storage once, until the last tensor over it is gone.
+
+The caching allocator above it is modelled by one figure, the bytes `reserved`: it grows when tensors need more and
+shrinks to what they hold in `empty_cache`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import threading
+import weakref
+from collections import defaultdict
+
+import torch
+
+from vgpu import errors
+
+BLOCK = 512  # CUDA's allocator rounds every request up to this
+SEGMENT = 2 << 20  # and asks the driver for multiples of this
+TOTAL = 16 << 30
+
+
+@dataclasses.dataclass
+class _Device:
+    """The figures of one device, in bytes; the counts are of storages."""
+
+    allocated: int = 0
+    peak: int = 0
+    reserved: int = 0
+    reserved_peak: int = 0
+    count: int = 0
+    ever: int = 0  # all that was allocated since `base` was held
+    base: int = 0
+    grown: int = 0  # how often the allocator asked the driver for more
+    emptied: int = 0
+    out_of_memory: int = 0
+    fraction: float = 1.0
+
+
+class _Allocation(weakref.ref):
+    """A reference to a storage that knows what to give back when the storage dies."""
+
+    __slots__ = ("key", "nbytes", "ordinal")
+    key: int
+    nbytes: int
+    ordinal: int
+
+
+# Re-entrant: a garbage collection inside the lock may free a storage, whose callback takes the lock again.
+_lock = threading.RLock()
+_live: dict[int, _Allocation] = {}
+_devices: defaultdict[int, _Device] = defaultdict(_Device)
+_capacity = TOTAL
+
+
+def configure(capacity: int | None) -> None:
+    """Give every device `capacity` bytes, `TOTAL` by default."""
+    global _capacity
+    _capacity = TOTAL if capacity is None else capacity
+    for device in _devices.values():
+        device.fraction = 1.0
+    empty_cache()
+
+
+def capacity() -> int:
+    """Bytes of memory of every device."""
+    return _capacity
+
+
+def _free(allocation: _Allocation) -> None:
+    with _lock:
+        if _live.get(allocation.key) is not allocation:
+            return
+        del _live[allocation.key]
+        device = _devices[allocation.ordinal]
+        device.allocated -= allocation.nbytes
+        device.count -= 1
+
+
+def track(storage: torch.UntypedStorage, ordinal: int) -> None:
+    """Count a storage on device `ordinal`, once.
+
+    Raises:
+        torch.OutOfMemoryError: if the device has no room for it.
+    """
+    # Every result of every operator passes here: calls are spared where they would be the larger part.
+    key = storage._cdata
+    known = _live.get(key)
+    nbytes = -(-storage.nbytes() // BLOCK) * BLOCK
+    if known is not None:
+        if known.nbytes == nbytes:
+            return
+        _free(known)
+    with _lock:
+        device = _devices[ordinal]
+        if device.allocated + nbytes > device.reserved:
+            _reserve(device, ordinal, nbytes)
+        allocation = _Allocation(storage, _free)
+        allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
+        _live[key] = allocation
+        device.allocated += nbytes  # not the sum of above: a collection since may have freed some
+        device.count += 1
+        device.ever += nbytes
+        device.peak = max(device.peak, device.allocated)
+
+
+def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
+    """Let the allocator own enough for another `nbytes`, in whole segments where there is room for them."""
+    needed = device.allocated + nbytes
+    if needed <= device.reserved:
+        return
+    limit = int(_capacity * device.fraction)
+    most = min(limit, _capacity - BLOCK)  # the driver keeps some for itself: on no GPU do two halves fit
+    if needed > most:
+        device.out_of_memory += 1
+        raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
+    device.reserved = min(most, -(-needed // SEGMENT) * SEGMENT)
+    device.reserved_peak = max(device.reserved_peak, device.reserved)
+    device.grown += 1
+
+
+def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
+    """Raise CUDA's error in the place of the host's, where the host was asked for more than the device has."""
+    asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
+    if asked:
+        _reserve(_devices[ordinal], ordinal, int(asked[1]))
+
+
+_pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
+
+
+def pin(tensor: torch.Tensor) -> torch.Tensor:
+    """Have `tensor` say that it lies in pinned memory of the host; return it."""
+    _pinned.add(tensor.untyped_storage())
+    return tensor
+
+
+def is_pinned(storage: torch.UntypedStorage) -> bool:
+    """True for storages that were pinned."""
+    return bool(_pinned) and storage in _pinned
+
+
+def ordinal_of(storage: torch.UntypedStorage) -> int | None:
+    """The virtual GPU a storage lies on, or None."""
+    allocation = _live.get(storage._cdata)
+    return allocation.ordinal if allocation is not None else None
+
+
+def free_and_total(ordinal: int) -> tuple[int, int]:
+    """What `torch.cuda.mem_get_info` answers: bytes the allocator has not taken, and all bytes."""
+    return _capacity - _devices[ordinal].reserved, _capacity
+
+
+def set_fraction(ordinal: int, fraction: float) -> None:
+    """Allow this process a part of the device's memory, 0 to 1."""
+    _devices[ordinal].fraction = fraction
+
+
+def fraction(ordinal: int) -> float:
+    """The part of the device's memory this process may use."""
+    return _devices[ordinal].fraction
+
+
+def empty_cache() -> None:
+    """Give the driver back what no tensor holds."""
+    with _lock:
+        for device in _devices.values():
+            device.emptied += 1
+            device.reserved = min(_capacity - BLOCK, -(-device.allocated // SEGMENT) * SEGMENT)
+
+
+def reset_peak(ordinal: int) -> None:
+    """Start the peaks again from what is held now."""
+    device = _devices[ordinal]
+    device.peak, device.reserved_peak = device.allocated, device.reserved
+
+
+def reset_accumulated(ordinal: int) -> None:
+    """Count what is allocated and freed from zero again."""
+    device = _devices[ordinal]
+    device.ever, device.base, device.out_of_memory = 0, device.allocated, 0
+
+
+def statistics(ordinal: int) -> dict:
+    """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
+    device = _devices[ordinal]
+    held = (device.allocated, device.peak, device.ever, device.base + device.ever - device.allocated)
+    reserved = (device.reserved, device.reserved_peak, device.reserved_peak, device.reserved_peak - device.reserved)
+    count = (device.count, device.count, device.count, 0)
+    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held)
+    figures |= dict.fromkeys(("allocation", "active", "segment"), count)
+    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0, 0), "inactive_split": (0, 0, 0, 0)}
+    pools = ("all", "small_pool", "large_pool")
+    nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
+    nested |= {name: _stat(0, 0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
+    counts = {"num_ooms": device.out_of_memory, "num_device_alloc": device.grown, "num_device_free": device.emptied}
+    counts |= {"num_sync_all_streams": device.emptied, "num_alloc_retries": 0, "max_split_size": -1}
+    return nested | counts
+
+
+def _stat(*figures: int) -> dict[str, int]:
+    return dict(zip(("current", "peak", "allocated", "freed"), figures, strict=True))
+
+
+def parse_bytes(memory: int | str | None) -> int | None:
+    """Bytes of `memory`: a number, or text such as "64MiB" (units count in 1024s); None stays None.
+
+    Raises:
+        TypeError, ValueError: if it is no positive amount.
+    """
+    if memory is None:
+        return None
+    if isinstance(memory, bool) or not isinstance(memory, (int, str)):
+        raise TypeError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
+    found = re.fullmatch(r"(-?\d+\.?\d*)\s*(b|([kmgt])(i?b)?)?", str(memory).strip().lower())
+    if found is None:
+        raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
+    nbytes = int(float(found[1]) * 1024 ** ("kmgt".find(found[3] or "-") + 1))
+    if nbytes < BLOCK:
+        raise ValueError(f"memory must be at least {BLOCK} bytes, got {memory!r}")
+    return nbytes

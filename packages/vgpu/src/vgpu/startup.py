@@ -1,0 +1,40 @@
+"""Virtual GPUs for any Python program that runs with VGPUS=N, as soon as it imports torch.
+
+`frcnn_lite_vgpu.pth`, which is installed beside the package, has the interpreter import this file at start-up where the
+variable is set, and does nothing where it is not. Programs that never import torch pay nothing.
+"""
+
+import importlib.util
+import os
+import sys
+
+
+class _AfterTorch:
+    """An import hook that waits for torch, lets it load, and switches virtual GPUs on."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec("torch")
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: object) -> None:
+                load(module)  # type: ignore[arg-type]
+                _enable()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign, assignment]
+        return spec
+
+
+def _enable() -> None:
+    import vgpu
+
+    force = os.environ.get("VGPUS_FORCE") == "1"
+    vgpu.enable(force=force, memory=os.environ.get("VGPUS_MEMORY"))
+
+
+# A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.
+if "torch" not in sys.modules and "--multiprocessing-fork" not in sys.orig_argv:
+    sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]

@@ -1,0 +1,131 @@
+"""On and off: install all patches of the virtual GPUs, and take all of them away again."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import warnings
+from collections.abc import Iterator
+
+import torch
+
+from vgpu import batch_norm, devices, dispatch, factories, rng
+from vgpu import memory as accounts
+from vgpu.patches import Patches
+
+TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
+
+# What is replaced, in this order: each of these files of the package has an `install`.
+_SURFACES = ["cuda", "comm", "rng", "backward", "autocast", "methods", "subclasses", "legacy", "integers", "lazy"]
+_SURFACES += ["serialization", "processes", "distributed", "compiler", "fake", "unsimulated"]
+
+_patches = Patches()
+
+
+def enable(gpus: int | None = None, force: bool = False, memory: int | str | None = None) -> None:
+    """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
+
+    A second call with the same number does nothing; with another number it changes the machine.
+
+    Args:
+        gpus: 1 to 64; without it, what the environment variable VGPUS says.
+        force: hide real GPUs, too, where the machine has some.
+        memory: of each GPU, in bytes or as text such as "64MiB" (default 16 GiB); more raises OutOfMemoryError.
+
+    Raises:
+        TypeError, ValueError: for a bad `gpus` or `memory`.
+        RuntimeError: if real GPUs are visible and `force` is False.
+    """
+    gpus, capacity = check_gpus(gpus), accounts.parse_bytes(memory)
+    if gpus == devices.total() and capacity in (None, accounts.capacity()):
+        return
+    if not is_enabled() and not force and torch.cuda.is_available():
+        raise RuntimeError(
+            f"this machine has {torch.cuda.device_count()} real GPU(s): virtual ones would hide them. "
+            "Pass force=True (--force on the command line) if that is wanted."
+        )
+    # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    start(gpus, visible if visible in ("", "-1") else None, capacity)
+
+
+def start_if_changed(gpus: int, ignored: str | None) -> None:
+    """`start`, unless this process has exactly these virtual GPUs already."""
+    if gpus != devices.total() or ignored != devices.ignored():
+        start(gpus, ignored)
+
+
+def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
+    """`enable` without its checks.
+
+    Args:
+        gpus: 1 to 64.
+        ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
+        capacity: bytes of memory of each.
+    """
+    disable()
+    _warn_if_untested()
+    devices.configure(gpus, ignored)
+    accounts.configure(capacity)
+    dispatch.connect()
+    library = factories.install(_patches)
+    rng.refuse_on_cpu(library)
+    batch_norm.install(library)
+    for surface in _SURFACES:
+        importlib.import_module(f"vgpu.{surface}").install(_patches)
+
+
+def disable() -> None:
+    """Take the virtual GPUs away and put back every attribute of PyTorch that was replaced."""
+    _patches.restore()
+    devices.configure(0, None)
+
+
+def is_enabled() -> bool:
+    """True while this process has virtual GPUs."""
+    return devices.total() > 0
+
+
+@contextlib.contextmanager
+def virtual_gpus(
+    gpus: int | None = None, force: bool = False, memory: int | str | None = None
+) -> Iterator[list[torch.device]]:
+    """Give the block `gpus` virtual GPUs (arguments as for `enable`); afterwards everything is as before.
+
+    Yields:
+        the devices, `[cuda:0, ...]`.
+    """
+    before, ignored, capacity = devices.total(), devices.ignored(), accounts.capacity()
+    enable(gpus, force, memory)
+    try:
+        yield list(devices.PUBLIC[: devices.total()])
+    finally:
+        if before == 0:
+            disable()
+        elif (before, capacity) != (devices.total(), accounts.capacity()):
+            start(before, ignored, capacity)
+
+
+def check_gpus(gpus: int | None) -> int:
+    """Return `gpus` if it is a possible number of virtual GPUs, else raise TypeError or ValueError."""
+    named = os.environ.get("VGPUS") if gpus is None else None
+    if named:
+        if not named.isdigit():
+            raise ValueError(f"VGPUS must be a number from 1 to {devices.MAX_GPUS}, it is {named!r}")
+        gpus = int(named)
+    if isinstance(gpus, bool) or not isinstance(gpus, int):
+        raise TypeError(f"gpus must be an int from 1 to {devices.MAX_GPUS}, got {gpus!r} ({type(gpus).__name__})")
+    if not 1 <= gpus <= devices.MAX_GPUS:
+        raise ValueError(f"gpus must be from 1 to {devices.MAX_GPUS}, got {gpus}")
+    return gpus
+
+
+@functools.cache
+def _warn_if_untested() -> None:
+    version = ".".join(torch.__version__.split(".")[:2])
+    if version not in TESTED:
+        warnings.warn(
+            f"virtual GPUs are tested with torch {TESTED[0]} to {TESTED[-1]}, this is {torch.__version__}", stacklevel=4
+        )

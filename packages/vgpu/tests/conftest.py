@@ -1,0 +1,31 @@
+"""Fixtures of the virtual-GPU tests: each test gets its machine, and gives it back."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import vgpu
+
+# PyTorch's test helpers forbid the whole process to set flags of torch.backends; tests of other folders do set them.
+with pytest.MonkeyPatch.context() as _patch:
+    _patch.setattr(torch.backends, "disable_global_flags", lambda: None)
+    import torch.testing._internal.common_utils
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
+    """Four virtual GPUs for one test."""
+    gc.collect()  # memory figures start from what is held, not from what an earlier test has yet to give back
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with vgpu.virtual_gpus(4, force=True) as devices:
+        torch.manual_seed(0)
+        yield devices
+        torch.set_default_device(None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _name_torch(record_testsuite_property) -> None:
+    """For compatibility.py, which reads the results of --junitxml."""
+    record_testsuite_property("torch", torch.__version__)

@@ -1,0 +1,155 @@
+"""On, off, and nothing left behind."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+import vgpu
+from vgpu import switch
+
+OWNERS = (
+    torch,
+    torch._C,
+    torch._C._nn,
+    torch.cuda,
+    torch.cuda.memory,
+    torch.cuda.nccl,
+    torch.cuda.streams,
+    torch.accelerator,
+    torch.autograd,
+    torch.Tensor,
+    torch.UntypedStorage,
+    torch.nn.parallel.comm,
+    torch.serialization,
+    torch._utils,
+    torch.backends.cudnn,
+    torch.autocast,
+)
+
+
+def snapshot() -> dict:
+    return {(owner.__name__, name): value for owner in OWNERS for name, value in vars(owner).items()}
+
+
+def changed(before: dict, after: dict) -> list:
+    return [key for key in before.keys() | after.keys() if before.get(key) is not after.get(key)]
+
+
+def test_disable_puts_every_attribute_back():
+    vgpu.enable(2, force=True)  # PyTorch imports some of its own modules late; let it do so before the snapshot
+    torch.optim.SGD([torch.ones(1, device="cuda", requires_grad=True)], lr=0.1).step()
+    vgpu.disable()
+    before = snapshot()
+    for gpus in (1, 3, 2):
+        vgpu.enable(gpus, force=True)
+        assert torch.cuda.device_count() == gpus
+        assert changed(before, snapshot())
+        torch.ones(2).cuda().sum().item()
+        vgpu.disable()
+    assert changed(before, snapshot()) == []
+    assert not vgpu.is_enabled()
+
+
+def test_importing_the_package_replaces_nothing():
+    program = """
+import torch, multiprocessing.spawn
+owners = (torch, torch._C, torch.cuda, torch.accelerator, torch.Tensor, torch.autograd, torch.serialization,
+          multiprocessing.spawn)
+before = [dict(vars(o)) for o in owners]
+import vgpu
+for owner, attributes in zip(owners, before):
+    for name, value in attributes.items():
+        assert vars(owner)[name] is value, (owner, name)
+assert not vgpu.is_enabled()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
+
+
+@pytest.mark.parametrize("gpus", [0, -1, 65, 99])
+def test_impossible_numbers_are_named(gpus: int):
+    with pytest.raises(ValueError, match=f"gpus must be from 1 to 64, got {gpus}"):
+        vgpu.enable(gpus)
+
+
+@pytest.mark.parametrize("gpus", ["2", True, 2.0, None])
+def test_other_types_are_named(gpus: object):
+    with pytest.raises(TypeError, match="gpus must be an int from 1 to 64, got"):
+        vgpu.enable(gpus)  # type: ignore[arg-type]
+
+
+def test_real_gpus_are_not_hidden_unasked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(RuntimeError, match=r"2 real GPU\(s\).*force=True"):
+        vgpu.enable(2)
+    assert not vgpu.is_enabled()
+
+
+def test_blocks_nest_and_restore_the_outer_number():
+    with vgpu.virtual_gpus(2, force=True):
+        with vgpu.virtual_gpus(3) as devices:
+            assert [str(d) for d in devices] == ["cuda:0", "cuda:1", "cuda:2"]
+            assert torch.cuda.device_count() == 3
+        assert torch.cuda.device_count() == 2
+    assert not vgpu.is_enabled()
+
+
+def test_enabling_twice_keeps_the_current_device():
+    with vgpu.virtual_gpus(2, force=True):
+        torch.cuda.set_device(1)
+        vgpu.enable(2)
+        assert torch.cuda.current_device() == 1
+
+
+def test_an_untested_torch_warns_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch, "__version__", "9.9.0")
+    switch._warn_if_untested.cache_clear()
+    with pytest.warns(UserWarning, match=r"tested with torch 2\.11 to 2\.15, this is 9\.9\.0"):
+        vgpu.enable(2, force=True)
+    vgpu.disable()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vgpu.enable(2, force=True)
+    vgpu.disable()
+
+
+class TestVisibleDevices:
+    def test_counts_when_set_after_import_and_before_first_use(self, gpus, monkeypatch):
+        monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "1,2")
+        assert torch.cuda.device_count() == 2
+        torch.ones(1, device="cuda:1")
+        monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "0,1,2,3")
+        assert torch.cuda.device_count() == 2, "fixed by the first use"
+
+    @pytest.mark.parametrize(
+        ("value", "count"), [("0", 1), ("0,1,9,2", 2), ("1,1", 0), ("-1", 0), ("", 0), ("3,0", 2), ("x,1", 0)]
+    )
+    def test_is_read_as_cuda_reads_it(self, gpus, monkeypatch, value, count):
+        monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", value)
+        assert torch.cuda.device_count() == count
+        assert torch.cuda.is_available() == (count > 0)
+
+    def test_without_devices_nothing_can_be_made_there(self, gpus, monkeypatch):
+        monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "")
+        with pytest.raises(RuntimeError, match="No CUDA GPUs are available"):
+            torch.ones(1, device="cuda")
+
+    def test_an_empty_value_that_hid_real_gpus_is_overlooked(self, monkeypatch):
+        monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "")
+        with vgpu.virtual_gpus(2, force=True):
+            assert torch.cuda.device_count() == 2
+
+
+def test_a_hundred_times_on_and_off_leaves_the_originals():
+    vgpu.enable(2, force=True)
+    vgpu.disable()
+    before = snapshot()
+    for k in range(100):
+        vgpu.enable(1 + k % 4, force=True)
+        vgpu.disable()
+    assert changed(before, snapshot()) == []
+    assert torch.zeros(2).normal_(generator=torch.Generator().manual_seed(0)).shape == (2,)
