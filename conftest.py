@@ -1,9 +1,7 @@
 """What every pytest run needs, so that a bare `pytest --nbval notebooks` is the same test as `make test`."""
 
-import gc
 import os
 import signal
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,9 @@ from course.live import still_outputs
 os.environ["FRCNN_LITE_DEVICES"] = "virtual"
 os.environ["FRCNN_LITE_LEARN"] = "off"  # and those of a reader who has answered nothing yet
 
-SANITIZE = Path(__file__).parent / "tests" / "notebooks" / "nbval_sanitize.cfg"
+NOTEBOOKS = Path(__file__).resolve().parent / "notebooks"
+TESTS_AMONG_THEM = (NOTEBOOKS / "course" / "tests", NOTEBOOKS / "posts" / "verdicts")
+SANITIZE = TESTS_AMONG_THEM[0] / "notebooks" / "nbval_sanitize.cfg"
 CELL_TIMEOUT = 300.0
 OUTPUT_TIMEOUT = 60
 # A notebook is to run within 60 s (`make notebooks` says so when it does not). A test must not fail because a machine
@@ -32,6 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
     option.nbval_current_env = option.nbval_kernel_name is None
     option.nbval_sanitize_with = option.nbval_sanitize_with or str(SANITIZE)
     option.nbval_cell_timeout = min(option.nbval_cell_timeout, CELL_TIMEOUT)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`pytest --nbval notebooks` collects notebooks: the tests that stand beside them run where they are named."""
+    if collection_path not in TESTS_AMONG_THEM:
+        return None
+    named = [(config.invocation_params.dir / argument.split("::")[0]).resolve() for argument in config.args]
+    return None if any(path.is_relative_to(collection_path) for path in named) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,14 +65,3 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
             report.outcome = "failed"
             report.longrepr = f"{notebook.name} has run for {notebook.seconds:.0f} s; a notebook has 60 s"
     return report
-
-
-@pytest.fixture
-def fresh_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Virtual GPUs on which nothing is counted yet: a program that fails in the middle of autograd leaves tensors in a
-    cycle of nodes that PyTorch never frees, and tests of other files run such programs."""
-    from vgpu import memory
-
-    gc.collect()
-    monkeypatch.setattr(memory, "_live", {})
-    monkeypatch.setattr(memory, "_devices", defaultdict(memory._Device))

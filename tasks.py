@@ -28,11 +28,22 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "set-up.json"
 PYTHONS = ((3, 13), (3, 12), (3, 11))  # in the order of preference
+NO_TESTS = 5  # pytest's exit code
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 TORCH_CHOICES = ("default", "cpu")
 GIGABYTES = {"default": 10 if sys.platform == "linux" else 3, "cpu": 3}  # what a set-up takes on disk while it unpacks
 CACHES = ("__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints")
 BUILDS = ("build", "dist", "frcnn_lite.egg-info")
+# What a set-up installs, in this order, each with the extras that the notebooks and the tests need.
+PACKAGES = ("packages/vgpu[test]", "packages/multigpu[test]", ".[course,dev]")
+# The tests of the course and of the verdicts stand among the notebooks; a package is tested by its own configuration.
+MAIN_TESTS = ("notebooks", "notebooks/course/tests", "notebooks/posts/verdicts", "tests")
+TESTED_ALONE = ("packages/vgpu", "packages/multigpu")
+# A notebook that somebody has copied elsewhere still finds the course.
+COURSE_ON_PATH = """
+import pathlib, sys, sysconfig
+pathlib.Path(sysconfig.get_path("purelib"), "frcnn_lite_course.pth").write_text(sys.argv[1] + "\\n", encoding="utf-8")
+"""
 READERS_OWN = ("runs", "data", ".git")
 
 
@@ -80,7 +91,8 @@ def has_nvidia_driver() -> bool:
 
 def wanted_stamp(python: str, torch: str) -> dict[str, str]:
     """What the environment is a function of; a difference in any entry means work to do."""
-    sources = b"".join((ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt"))
+    projects = [ROOT / name.partition("[")[0] / "pyproject.toml" for name in PACKAGES]
+    sources = b"".join(path.read_bytes() for path in (*projects, ROOT / "constraints.txt"))
     return {
         "root": str(ROOT),  # an environment does not survive being moved
         "python": python_version(python),
@@ -107,7 +119,10 @@ def pip_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
     """What to install, in order: a line for the reader and the command."""
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     locked = ["--constraint", str(ROOT / "constraints.txt")]
-    project = [*pip, *locked, "--editable", f"{ROOT}[dev]"]
+    project = [*pip, *locked]
+    for name in PACKAGES:
+        folder, _, extras = name.partition("[")
+        project += ["--editable", f"{(ROOT / folder).resolve()}[{extras}"]
     if torch == "cpu":
         # PyTorch's index serves torch but not our locked versions of what torch needs: hence --no-deps, and the rest
         # from PyPI. A lock on 2.15.0 admits the 2.15.0+cpu it finds installed.
@@ -153,6 +168,7 @@ def set_up(torch: str | None = None) -> Path:
     for line, command in pip_commands(inside, torch):
         say(line)
         run(command, "pip failed, its reason stands above; the next run of this command starts the set-up again")
+    run([str(inside), "-c", COURSE_ON_PATH, str(ROOT / "notebooks")], "cannot write into .venv")
     write_stamp(wanted, "complete")
     say("set-up complete")
     return inside
@@ -163,7 +179,7 @@ def set_up(torch: str | None = None) -> Path:
 
 def lab(python: Path, args: list[str]) -> int:
     """Run the doctor, then JupyterLab with the whole project in its file browser."""
-    if subprocess.run([str(python), "-m", "multigpu.doctor"], cwd=ROOT).returncode:
+    if subprocess.run([str(python), "-m", "multigpu", "doctor"], cwd=ROOT).returncode:
         say("the doctor found what is listed above; JupyterLab opens all the same")
     trust_notebooks(python)
     server = subprocess.Popen([*lab_command(python, ROOT), *args], cwd=ROOT, env=lab_environment())
@@ -193,7 +209,7 @@ def lab_environment() -> dict[str, str]:
 
     What users have set themselves counts more.
     """
-    ours = str(Path(__file__).resolve().parent / "frcnn_lite" / "tools" / "jupyter")
+    ours = str(Path(__file__).resolve().parent / "notebooks" / "course" / "jupyter")
     folders = [os.environ.get("JUPYTER_CONFIG_PATH"), ours]
     return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, folders))}
 
@@ -211,16 +227,36 @@ def is_path(arg: str) -> bool:
     return any(mark in arg for mark in ("/", os.sep, ".py", ".ipynb")) and (ROOT / arg.split("::")[0]).exists()
 
 
+def sessions(args: list[str]) -> list[tuple[Path, list[str]]]:
+    """The pytest sessions of a test run: the folder of each and its arguments. A package has one of its own, so that
+    its tests meet its own configuration and nothing of this repository's. Paths in `args` choose the sessions."""
+    paths = [arg for arg in args if is_path(arg)]
+    options = [arg for arg in args if arg not in paths]
+    chosen: list[tuple[Path, list[str]]] = []
+    for package in TESTED_ALONE:
+        inside = [os.path.relpath(path, package) for path in paths if Path(path).as_posix().startswith(package)]
+        if inside or not paths:
+            chosen.append((ROOT / package, [*inside, *options]))
+    others = [path for path in paths if not Path(path).as_posix().startswith(TESTED_ALONE)]
+    if others or not paths:
+        # Notebooks first: they take longest, and the last file to start decides when the run ends.
+        chosen.insert(0, (ROOT, ["--nbval", *(others or MAIN_TESTS), *options]))
+    return chosen
+
+
 def test(python: Path, args: list[str]) -> int:
-    """One pytest session over notebooks and unit tests, in parallel by file; paths in `args` replace both."""
+    """Notebooks and tests, in parallel by file, then the tests of each package; paths in `args` replace them all."""
     workers = max(2, min(8, os.cpu_count() or 2))
-    named = any(is_path(arg) for arg in args)
-    # Notebooks first: they take longest, and the last file to start decides when the run ends.
-    paths = [] if named else ["notebooks", "tests"]
     # The workers share the cores: without this each of them would start a thread for every core.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) // workers)))
-    command = [str(python), "-m", "pytest", "--nbval", "-n", str(workers), *paths, *args]
-    return subprocess.run(command, cwd=ROOT).returncode
+    command = [str(python), "-m", "pytest", "-n", str(workers), "--dist", "loadfile"]
+    codes = []
+    for folder, arguments in sessions(args):
+        if folder != ROOT:
+            say(f"tests of {folder.relative_to(ROOT).as_posix()}")
+        codes.append(subprocess.run([*command, *arguments], cwd=folder).returncode)
+    failed = [code for code in codes if code not in (0, NO_TESTS)]
+    return max(failed) if failed else min(codes)  # -k may choose from one session alone
 
 
 def notebooks(python: Path, args: list[str]) -> int:
@@ -242,7 +278,7 @@ def bench(python: Path, args: list[str]) -> int:
 
 def oracle(python: Path, args: list[str]) -> int:
     """Compare virtual GPUs with PyTorch's own tables of operators, and with the tests of a checkout the user has."""
-    return subprocess.run([str(python), str(ROOT / "tests" / "vgpu" / "oracle.py"), *args], cwd=ROOT).returncode
+    return subprocess.run([str(python), str(ROOT / "packages" / "vgpu" / "tests" / "oracle.py"), *args], cwd=ROOT).returncode
 
 
 def lint(python: Path, args: list[str]) -> int:

@@ -12,14 +12,23 @@ CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
 CONDA_ONLY = {"python", "pip"}
 
 
-def project() -> dict:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def project(folder: Path = ROOT) -> dict:
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def wanted() -> list[str]:
+    """What a set-up installs: the library, the course, the tests, and the two packages with what tests them."""
+    extras = project()["optional-dependencies"]
+    lines = [*project()["dependencies"], *extras["course"], *extras["dev"]]
+    for package in ("vgpu", "multigpu"):
+        own = project(ROOT / "packages" / package)
+        lines += [*own["dependencies"], *own["optional-dependencies"]["test"]]
+    return lines
 
 
 def pyproject_ranges() -> dict[str, SpecifierSet]:
     """Name to range, of what runs the notebooks and what tests them."""
-    lines = [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]
-    requirements = [Requirement(line) for line in lines]
+    requirements = [Requirement(line) for line in wanted()]
     return {CONDA_NAMES.get(r.name, r.name): r.specifier for r in requirements}
 
 
@@ -43,7 +52,7 @@ def test_conda_and_pip_install_the_same_ranges():
 
 def test_every_dependency_is_locked_inside_its_range():
     lock = locked()
-    for line in [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]:
+    for line in wanted():
         requirement = Requirement(line)
         (pin,) = lock[requirement.name]
         assert pin.operator == "=="

@@ -20,7 +20,8 @@ def tasks(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("tasks_under_test", ROOT / "tasks.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("pyproject.toml", "constraints.txt"):
+    for name in ("pyproject.toml", "packages/vgpu/pyproject.toml", "packages/multigpu/pyproject.toml", "constraints.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "VENV", tmp_path / ".venv")
@@ -59,7 +60,8 @@ def test_default_set_up_is_one_locked_pip_install(tasks):
     ((_, command),) = tasks.pip_commands(Path("python"), "default")
     assert command[:4] == ["python", "-m", "pip", "install"]
     assert command[command.index("--constraint") + 1] == str(tasks.ROOT / "constraints.txt")
-    assert command[-2:] == ["--editable", f"{tasks.ROOT}[dev]"]
+    packages = [f"{tasks.ROOT / 'packages' / name}[test]" for name in ("vgpu", "multigpu")]
+    assert command[-6::2] == ["--editable"] * 3 and command[-5::2] == [*packages, f"{tasks.ROOT}[course,dev]"]
     assert "--index-url" not in command
 
 
@@ -177,23 +179,24 @@ def test_failing_step_is_an_error_that_says_what_to_do(tasks):
         tasks.run([sys.executable, "-c", "raise SystemExit(3)"], "do this")
 
 
+ALL = ["notebooks", "notebooks/course/tests", "notebooks/posts/verdicts", "tests"]
+
+
 @pytest.mark.parametrize(
-    ("args", "paths"),
+    ("args", "expected"),
     [
-        ([], ["notebooks", "tests"]),
-        (["-k", "tests"], ["notebooks", "tests"]),
-        (["tests/ops/test_boxes.py"], []),
-        (["tests/ops/test_boxes.py::test_iou", "-x"], []),
+        ([], {".": ["--nbval", *ALL], "packages/vgpu": [], "packages/multigpu": []}),
+        (["-k", "tests"], {".": ["--nbval", *ALL, "-k", "tests"], **dict.fromkeys(("packages/vgpu", "packages/multigpu"), ["-k", "tests"])}),
+        (["tests/test_a.py::test_x", "-x"], {".": ["--nbval", "tests/test_a.py::test_x", "-x"]}),
+        (["packages/vgpu/tests/test_b.py"], {"packages/vgpu": ["tests/test_b.py"]}),
     ],
 )
-def test_test_runs_everything_unless_a_path_is_named(tasks, monkeypatch, args, paths):
-    for folder in ("notebooks", "tests/ops"):
-        (tasks.ROOT / folder).mkdir(parents=True)
-    (tasks.ROOT / "tests/ops/test_boxes.py").touch()
-    ran = record_runs(tasks, monkeypatch, [7])
-    assert tasks.test(Path("python"), args) == 7
-    ((*_, workers), rest) = ran[0][:6], ran[0][6:]
-    assert int(workers) >= 2 and rest == [*paths, *args]
+def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expected):
+    for file in ("tests/test_a.py", "packages/vgpu/tests/test_b.py"):
+        (tasks.ROOT / file).parent.mkdir(parents=True, exist_ok=True)
+        (tasks.ROOT / file).touch()
+    sessions = {folder.relative_to(tasks.ROOT).as_posix(): words for folder, words in tasks.sessions(args)}
+    assert sessions == expected and list(sessions)[0] == list(expected)[0]
 
 
 @pytest.mark.parametrize("exists", [True, False])

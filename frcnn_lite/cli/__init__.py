@@ -2,7 +2,7 @@
 
 A command is one file of this folder and one line of `COMMANDS`. The file's docstring is what `--help` shows; its
 `add_options(parser)` declares the options and its `run(options)` returns the exit code. Nothing but the chosen command
-is imported, and torch not before it runs, so that `--help` is quick and `doctor` runs where torch does not. Results go
+is imported, and torch not before it runs, so that `--help` is quick. Results go
 to standard output, everything said about them to standard error.
 """
 
@@ -27,9 +27,6 @@ COMMANDS = {
 }
 # These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
 TOOLS = {
-    "doctor": "check this machine: Python, torch, devices, ports, and say how to fix what is wrong",
-    "explain": "from an error text, or a traceback, to its cause and its fix",
-    "lint": "find in your code what goes wrong on several GPUs",
     "copy": "write one helper and what it needs into a file of your own",
 }
 

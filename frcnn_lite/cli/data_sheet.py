@@ -6,6 +6,8 @@ python -m frcnn_lite data sheet --rows 2 --columns 3 --out scenes.svg
 import argparse
 from pathlib import Path
 
+from .figure_file import save_svg
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="SVG file to write")
@@ -19,13 +21,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draw the sheet into a file that does not exist yet."""
-    from frcnn_lite.data import DigitScenes
-    from course.figures import scene_sheet
+    from frcnn_lite.data import DigitScenes, scene_sheet
 
     if options.out.exists():
         raise FileExistsError(f"{options.out} exists already; choose another name")
     dataset = DigitScenes(options.split, options.rows * options.columns, options.seed)
     scenes = [dataset[index] for index in range(len(dataset))]
-    images, boxes, labels, *_ = zip(*scenes, strict=True)
-    scene_sheet(images, boxes, labels, options.columns).save(options.out)
+    figure = scene_sheet(scenes, dataset.class_names, options.columns)
+    save_svg(figure, options.out, "Digit scenes", f"{len(scenes)} pictures with a box around every digit")
     return 0

@@ -13,8 +13,13 @@ def provide_gpus(gpus: int) -> None:
     real = torch.cuda.device_count()
     if gpus == 0 or (gpus <= real and not forced):
         return
-    import vgpu
-
+    try:
+        import vgpu
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"--gpus {gpus}: this machine has {real} real GPUs, and virtual ones need the package vgpu. "
+            "Install it from the repository of frcnn_lite: pip install ./packages/vgpu"
+        ) from error
     vgpu.enable(gpus, force=True)  # a machine with one GPU asked for two: virtual ones take the place of all
     say(f"{gpus} virtual GPUs ({real} real here): values as on GPUs, computed on the CPU; times mean nothing")
 

@@ -12,11 +12,13 @@ over recall and the worst errors into files that are not there yet.
 import argparse
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .console import say
+from .figure_file import save_svg
 
 if TYPE_CHECKING:
     from frcnn_lite.data import DetectionDataset
@@ -61,12 +63,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _draw(files: list[Path], judged: "list[Judged]", pictures: "DetectionDataset") -> None:
-    from course import figures
     from frcnn_lite import engine
 
-    curves = figures.precision_recall(engine.class_curves(judged, pictures.class_names))
-    errors = figures.worst_errors(engine.find_errors(judged), judged, pictures)
-    for file, figure in zip(files, (curves, errors), strict=True):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        figure.save(file)
+    errors = engine.find_errors(judged)
+    kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(error.kind for error in errors).most_common())
+    figures = {
+        "Precision over recall": engine.precision_recall(engine.class_curves(judged, pictures.class_names)),
+        f"Worst errors: {kinds or 'none'}": engine.worst_errors(errors, judged, pictures),
+    }
+    for file, (title, figure) in zip(files, figures.items(), strict=True):
+        save_svg(figure, file, title, f"{title}, of {len(judged)} pictures")
         say(f"{file} written")

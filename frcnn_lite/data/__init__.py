@@ -10,6 +10,7 @@ from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes
 from frcnn_lite.data.photographs import load_photographs
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
+from frcnn_lite.data.sheet import scene_sheet
 from frcnn_lite.data.source import DataSource, choose_splits
 from frcnn_lite.data.statistics import DataFit, fit_detector
 from frcnn_lite.data.summary import summarise
@@ -42,5 +43,6 @@ __all__ = [
     "load_photographs",
     "mirror",
     "read_image",
+    "scene_sheet",
     "summarise",
 ]

@@ -13,6 +13,7 @@ from frcnn_lite.engine.logs import write_csv
 from frcnn_lite.engine.param_groups import param_groups
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
+from frcnn_lite.engine.report import precision_recall, worst_errors
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
 from frcnn_lite.engine.trainer import Trainer, build_model
@@ -45,6 +46,7 @@ __all__ = [
     "load_weights",
     "param_groups",
     "predict",
+    "precision_recall",
     "predict_file",
     "read_image",
     "same_bits",
@@ -54,5 +56,6 @@ __all__ = [
     "steps_in_minutes",
     "train",
     "train_pictures",
+    "worst_errors",
     "write_csv",
 ]

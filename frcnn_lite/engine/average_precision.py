@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 from torch.nn.utils.rnn import pad_sequence
 
-# frcnn_lite: noqa: FL002, FL007 evaluation is on the CPU, where detections were brought as they came
+# multigpu: noqa: FL002, FL007 evaluation is on the CPU, where detections were brought as they came
 # NumPy's, to the last bit: a recall of 3/10 has to land on the same side of "0.30" as in pycocotools.
 IOU_THRESHOLDS = torch.from_numpy(np.linspace(0.5, 0.95, 10))
 RECALL_POINTS = torch.from_numpy(np.linspace(0.0, 1.0, 101))

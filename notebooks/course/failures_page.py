@@ -1,14 +1,16 @@
 """The catalogue as a page among the notebooks: a live search field, and below it a table that needs no kernel.
 
-`python -m multigpu.failures.page` writes it along with docs/failures.md.
+`python -m course.failures_page` writes it.
 """
 
 from itertools import groupby
+from pathlib import Path
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
-from multigpu.failures.page import ROOT, place
+from multigpu.failures.page import place
 
-NOTEBOOK_PAGE = ROOT / "notebooks" / "failures.ipynb"
+NOTEBOOK_PAGE = Path(__file__).resolve().parents[1] / "failures.ipynb"
+TEXTS = "../packages/multigpu/docs/failures.md"
 HEADER = """\
 # The failures, searchable
 
@@ -17,7 +19,7 @@ cause, the fix, and where people met it. *today*: a test sees the program fail a
 X*: it runs through on today's. *simulated only*: the program acts out what a GPU does.
 
 Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. On GitHub, or without a
-kernel, search this page with your browser; every entry leads to its text in [docs/failures.md](../docs/failures.md).
+kernel, search this page with your browser; every entry leads to its text in [failures.md](../packages/multigpu/docs/failures.md).
 From a terminal, `python -m multigpu explain "found at least two devices"` does the same.
 """
 FIELD = "from course.failures_search import search\n\nsearch()"
@@ -45,6 +47,10 @@ def _table(entries: list[Failure]) -> list[str]:
     for entry in entries:
         notebook = f"[{entry.notebook}, {entry.section}]({place(entry, folder='')})"
         message = entry.message.replace("|", "\\|").replace("`", "'")
-        link = f"[{entry.id}](../docs/failures.md#{entry.id})"
+        link = f"[{entry.id}]({TEXTS}#{entry.id})"
         rows.append(f"| {link} | {entry.title} | `{message}` | {entry.mark} | {notebook} |")
     return rows
+
+
+if __name__ == "__main__":
+    NOTEBOOK_PAGE.write_text(notebook_page(), encoding="utf-8", newline="\n")

@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 
 from course.live import still_outputs
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[1]
 CELL_TIMEOUT = 300
 BUDGET_SECONDS = 60
 METADATA = {

@@ -151,7 +151,7 @@ def curve(model: nn.Module, net: nn.Module, step) -> list[float]:
     return losses
 
 
-@pytest.mark.usefixtures("fresh_memory")
+@pytest.mark.usefixtures("vgpu_fresh_memory")
 def test_runs_out_of_memory_even_and_survives_balanced() -> None:
     """The first GPU keeps 8 MB besides its share: too much for an even share of the batch, not for a smaller one."""
     with vgpu.virtual_gpus(4, memory="24MB") as gpus:

@@ -8,7 +8,7 @@ import vgpu
 from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
 from course.figures import megabytes, memory_timeline
 
-pytestmark = pytest.mark.usefixtures("fresh_memory")
+pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
 
 ROWS, FEATURES = 40, 1000
 

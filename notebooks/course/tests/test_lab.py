@@ -11,7 +11,7 @@ from ipykernel.ipkernel import IPythonKernel
 
 from course.lab import Contents
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[2]
 WIDGET = {
     "output_type": "display_data",
     "data": {"application/vnd.jupyter.widget-view+json": {"model_id": "5f3c"}, "text/plain": "VBox(children=())"},

@@ -9,7 +9,7 @@ from pathlib import Path
 from verdict import RULINGS, Verdict
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "verdicts.md"
+PAGE = HERE.parents[2] / "docs" / "verdicts.md"
 POSTS = {
     "000": (
         "Faster R-CNN on several GPUs",

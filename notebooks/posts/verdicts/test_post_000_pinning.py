@@ -19,7 +19,7 @@ from frcnn_lite import data, ops
 import vgpu
 
 OWNER = "13_pinning_a_detector"
-POSTS = Path(__file__).resolve().parents[2] / "notebooks" / "posts"
+POSTS = Path(__file__).resolve().parents[1]
 COMPLETED = runpy.run_path(str(POSTS / "000_completed.py"))
 PINNED = ("argmax.cuda(argmax.get_device())", "argmax.cuda(features.get_device())")
 RETURNED = "return self.cross_entropy + self.loss_box * 10"

@@ -13,7 +13,7 @@ import vgpu
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from course.learn import numpy_layers
 
-LAYERS = Path(__file__).resolve().parents[2] / "notebooks" / "posts" / "000_layers.py"
+LAYERS = Path(__file__).resolve().parents[1] / "000_layers.py"
 HEIGHT, WIDTH, STRIDE, A = 5, 7, 16, 3
 ANCHORS = grid_anchors(cell_anchors((18.0, 26.0, 36.0), (1.4,)), HEIGHT, WIDTH, STRIDE).numpy()
 RULE = numpy_layers.Rule(0.6, 0.3, 32, 0.5)

@@ -15,7 +15,7 @@ import vgpu
 from frcnn_lite.ops.kernels import cupy_roi_pool, without_gpu
 
 RULE, KERNELS = "11_roi_pooling_the_rule", "12_roi_pooling_kernels"
-POSTS = Path(__file__).resolve().parents[2] / "notebooks" / "posts"
+POSTS = Path(__file__).resolve().parents[1]
 TEXT = (POSTS / "001_roi_module.py").read_text(encoding="utf-8")
 AT_LAUNCH = [
     (f"self.{way}_fn(args=args,", f"load_kernel('roi_{way}', kernel_{way})(args=args,")

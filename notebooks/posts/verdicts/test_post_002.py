@@ -12,7 +12,7 @@ from verdict import verdict
 from frcnn_lite import layers
 import vgpu
 
-POSTS = Path(__file__).resolve().parents[2] / "notebooks" / "posts"
+POSTS = Path(__file__).resolve().parents[1]
 GROUPED, EINSUM = "19_grouped_convolution", "20_einsum_instead_of_many_fc_layers"
 SIZES = (7,) * 8 + (6,) * 4  # 12 groups, 80 classes
 

@@ -14,7 +14,7 @@ from verdict import verdict
 
 import vgpu
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "notebooks" / "posts" / "003_program_1.py"
 NOTEBOOK = "02_scatter_rows_that_vanished"
 

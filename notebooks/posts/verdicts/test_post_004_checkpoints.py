@@ -13,7 +13,7 @@ from frcnn_lite.export.paddle import load_paddle_into, slots
 from frcnn_lite.export.weight_files import read_weights
 
 INPLACE, WEIGHTS = "21_inplace_errors", "22_checkpoints_and_foreign_weights"
-PADDLE = Path(__file__).resolve().parents[2] / "notebooks" / "checkpoints" / "paddle"
+PADDLE = Path(__file__).resolve().parents[2] / "checkpoints" / "paddle"
 
 
 def batch(size=8):

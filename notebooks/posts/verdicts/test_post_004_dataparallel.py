@@ -13,7 +13,7 @@ import vgpu
 from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
 
 NOTEBOOK = "05_memory_balance"
-pytestmark = pytest.mark.usefixtures("fresh_memory")
+pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
 
 
 class Paint(nn.Module):

@@ -15,7 +15,7 @@ from course.workers import nb06
 from frcnn_lite.parallel import run_ranks
 
 NOTEBOOK = "06_ddp_that_works"
-PROGRAM = Path(__file__).resolve().parents[2] / "notebooks" / "posts" / "004_ddp.py"
+PROGRAM = Path(__file__).resolve().parents[1] / "004_ddp.py"
 
 
 @pytest.fixture(scope="module")

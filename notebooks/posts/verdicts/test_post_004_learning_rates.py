@@ -13,7 +13,7 @@ from verdict import verdict
 import vgpu
 from frcnn_lite.engine import param_groups, same_bits, schedules, seed_everything
 
-POSTS = Path(__file__).resolve().parents[2] / "notebooks" / "posts"
+POSTS = Path(__file__).resolve().parents[1]
 RATES, BITS = "14_learning_rates", "15_determinism"
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-POSTS = Path(__file__).parents[2] / "notebooks" / "posts"
+POSTS = Path(__file__).resolve().parents[1]
 
 
 def run(gpus: int, post: str) -> list[str]:

@@ -1,20 +1,17 @@
 """The doctor on healthy and on broken machines; the broken ones are fake modules put first on the path."""
 
 import json
+import os
+import re
 import socket
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
-from packaging.specifiers import SpecifierSet
 
 from multigpu import doctor
 from multigpu.doctor.probe import probe
-
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture
 def broken(tmp_path, monkeypatch):
@@ -23,7 +20,8 @@ def broken(tmp_path, monkeypatch):
     def put(**modules):
         for name, source in modules.items():
             (tmp_path / f"{name}.py").write_text(source)
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        before = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *before]))
         doctor.ask_torch.cache_clear()
 
     yield put
@@ -39,14 +37,30 @@ class cuda:
 """
 
 
-def test_this_machine_passes_every_check_and_says_so_in_json():
-    child = subprocess.run(
-        [sys.executable, "-m", "multigpu.doctor", "--json"], capture_output=True, text=True, cwd=ROOT
-    )
+def test_this_machine_is_checked_for_what_it_has_and_the_report_is_json(tmp_path):
+    pytest.importorskip("torch", reason="a machine without torch has a finding")
+    command = [sys.executable, "-m", "multigpu", "doctor", "--json"]
+    child = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     report = json.loads(child.stdout)
+    optional = {"torchvision": "torchvision", "vgpu": "scatter", "jupyterlab": "kernel"}
+    there = [check for package, check in optional.items() if doctor.installed(package)]
     names = [check["check"] for check in report["checks"]]
-    assert names == ["python", "writing", "port", "torch", "torchvision", "devices", "kernel", "handshake", "scatter"]
+    assert names == ["python", "writing", "port", "torch", "devices", "handshake", *there]
     assert report["ok"] and child.returncode == 0, report
+
+
+def test_in_a_checkout_of_the_notebooks_what_they_need_is_checked_and_mended_by_its_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "installed", lambda package: "")
+    assert "pip install --upgrade torch" in doctor.mend("torch")
+    (tmp_path / "tasks.py").touch()
+    (tmp_path / "notebooks").mkdir()
+    assert doctor.mend("torch") == doctor.START_OVER and "make lab" in doctor.START_OVER
+    monkeypatch.setattr(doctor, "AT_ONCE", (lambda: doctor.Finding("torch", True, "2.15.0"),))
+    monkeypatch.setattr(doctor, "ON_TORCH", ())
+    asked = {name: lambda name=name: doctor.Finding(name, True, "") for name in doctor.OPTIONAL}
+    monkeypatch.setattr(doctor, "OPTIONAL", asked)
+    assert [finding.check for finding in doctor.examine()] == ["torch", "torchvision", "vgpu", "jupyterlab"]
 
 
 def test_cpu_torch_beside_cuda_torchvision_is_recognised_with_its_fix(broken, monkeypatch):
@@ -56,7 +70,7 @@ def test_cpu_torch_beside_cuda_torchvision_is_recognised_with_its_fix(broken, mo
     assert not found.ok
     assert "torch 2.15.0+cpu and torchvision 0.29.2 are different builds" in found.message
     assert "operator torchvision::nms does not exist" in found.message
-    assert found.fix.endswith(f"constraints.txt --index-url {doctor.CPU_INDEX} torch torchvision")
+    assert found.fix.endswith(f"--no-deps --index-url {doctor.CPU_INDEX} torch torchvision")
 
 
 def test_missing_torch_leaves_out_what_needs_it(broken, capsys):
@@ -65,7 +79,7 @@ def test_missing_torch_leaves_out_what_needs_it(broken, capsys):
     printed = capsys.readouterr().out
     assert "FAIL  torch        cannot be imported: ModuleNotFoundError: No module named 'torch'" in printed
     assert "fix: " in printed and "handshake" not in printed
-    assert printed.rstrip().endswith("1 of 5 checks failed")
+    assert re.search(r"1 of [45] checks failed\s*$", printed)
 
 
 def test_torch_that_crashes_is_a_finding_and_not_a_crash(broken):
@@ -75,13 +89,13 @@ def test_torch_that_crashes_is_a_finding_and_not_a_crash(broken):
 
 
 @pytest.mark.parametrize(
-    ("version", "ok"), [("2.10.1", False), ("2.11.0", True), ("2.15.0+cpu", True), ("2.16.0", False)]
+    ("version", "ok"), [("2.10.1", False), ("2.11.0", True), ("2.15.0+cpu", True), ("2.19.0", True)]
 )
 def test_torch_must_be_in_range(broken, version, ok):
     broken(torch=WORKING_TORCH.format(version=version, devices=0))
     found = doctor.check_torch()
     assert found.ok is ok
-    assert ok or (">=2.11,<2.16" in found.message and found.fix)
+    assert ok or ("2.11 or newer is needed" in found.message and found.fix)
 
 
 @pytest.mark.parametrize(("devices", "says"), [(0, "no CUDA device"), (1, "1 CUDA device;"), (4, "4 CUDA devices;")])
@@ -102,6 +116,8 @@ def test_python_must_be_in_range(monkeypatch, version, ok):
 
 
 def test_kernel_of_another_python_is_recognised(tmp_path, monkeypatch):
+    pytest.importorskip("jupyter_client", reason="starts a kernel")
+    pytest.importorskip("ipykernel", reason="starts a kernel")
     kernel = tmp_path / "kernels" / "python3"
     kernel.mkdir(parents=True)
     other = tmp_path / "other.py"
@@ -146,10 +162,3 @@ def test_broken_torch_fails_the_self_tests_with_a_fix(broken, check):
 
 def test_a_probe_never_hangs():
     assert probe("-c", "import time; time.sleep(60)", seconds=0.2).complaint == "no answer after 0.2 s"
-
-
-def test_ranges_are_those_of_the_project():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (torch,) = (line for line in project["dependencies"] if line.startswith("torch>"))
-    assert SpecifierSet(doctor.dotted(doctor.TORCH_RANGE)) == SpecifierSet(torch.removeprefix("torch"))
-    assert SpecifierSet(doctor.dotted(doctor.PYTHON_RANGE)) == SpecifierSet(project["requires-python"])

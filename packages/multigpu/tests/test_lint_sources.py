@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from frcnn_lite import cli
+from multigpu.__main__ import main
 from multigpu.lint import lint, lint_text, source
 
 FAULT = "import torch\n\n\ndef f(x):\n    return x.to('cuda:1')\n"
@@ -42,7 +42,7 @@ def test_a_cell_without_source(tmp_path):
 def test_what_is_no_notebook_says_so(tmp_path, capsys, text):
     path = tmp_path / "n.ipynb"
     path.write_text(text)
-    assert cli.main(["lint", str(path)]) == 2
+    assert main(["lint", str(path)]) == 2
     assert "n.ipynb is no notebook of format 4" in capsys.readouterr().err
 
 
@@ -62,7 +62,7 @@ def test_nesting_that_python_gives_up_on():
 def test_a_folder_with_the_name_of_a_file(tmp_path, capsys):
     (tmp_path / "odd.py").mkdir()
     (tmp_path / "odd.py" / "a.py").write_text(FAULT)
-    assert cli.main(["lint", str(tmp_path)]) == 1 and capsys.readouterr().err == "1 found\n"
+    assert main(["lint", str(tmp_path)]) == 1 and capsys.readouterr().err == "1 found\n"
 
 
 def test_ten_thousand_lines():

@@ -8,10 +8,12 @@ import io
 import json
 
 import pytest
-import torch
 
-import vgpu
-from multigpu import doctor, real_gpus
+torch = pytest.importorskip("torch", reason="asks torch about its GPUs")
+vgpu = pytest.importorskip("vgpu", reason="asks virtual GPUs")
+
+from multigpu import doctor
+from multigpu.doctor import real_gpus
 from multigpu.doctor.probe import Probe
 
 

@@ -1,4 +1,4 @@
-"""Two tables of docs/virtual-gpus.md, written from results on versions of torch: of these tests, of PyTorch's tables.
+"""Two tables of README.md, written from results on versions of torch: of these tests, of PyTorch's tables.
 
 python packages/vgpu/tests/compatibility.py --run             test the torch that is installed, and write its column
 python packages/vgpu/tests/compatibility.py a.xml b.xml       columns from `pytest packages/vgpu/tests --junitxml=a.xml`
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-DOCUMENT = HERE.parents[1] / "docs" / "virtual-gpus.md"
+DOCUMENT = HERE.parent / "README.md"
 PREFIX = "test_vgpu_"
 TESTS, TABLES = "tests", "tables"  # the names of the two tables
 TOTAL = "**all**"
@@ -125,7 +125,7 @@ def _between(text: str, table: str) -> str:
 def run_tests(results: Path) -> None:
     """Run the tests on the torch that is installed."""
     command = [sys.executable, "-m", "pytest", "-q", str(HERE), f"--junitxml={results}"]
-    subprocess.run(command, cwd=HERE.parents[1])
+    subprocess.run(command, cwd=HERE.parent)
 
 
 def main(argv: list[str] | None = None) -> None:

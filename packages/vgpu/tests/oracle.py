@@ -9,7 +9,6 @@ With one, at the release that is installed: its multi-GPU test files, unmodified
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -78,11 +77,7 @@ def run_file(checkout: Path, name: str, only: str) -> int:
         return 1
     virtual = [sys.executable, "-m", "vgpu", "--gpus", "2", "--force", "-m", "pytest"]
     options = ["-q", "-rfE", "--tb=line", "-p", "no:cacheprovider", "--noconftest", *(["-k", only] if only else [])]
-    paths = [str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [*virtual, *options, path.name], cwd=path.parent, env=environment, capture_output=True, text=True
-    )
+    done = subprocess.run([*virtual, *options, path.name], cwd=path.parent, capture_output=True, text=True)
     failed = re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", done.stdout, re.MULTILINE)
     unexplained = [test for test in failed if reason(test) is None]
     for test in unexplained:

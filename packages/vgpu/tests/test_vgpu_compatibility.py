@@ -1,4 +1,4 @@
-"""The generated tables of docs/virtual-gpus.md: every test file has its row, and only the script has written them."""
+"""The generated tables of README.md: every test file has its row, and only the script has written them."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ import pytest
 
 RESULTS = """<testsuites><testsuite>
 <properties><property name="torch" value="2.13.0"/></properties>
-<testcase classname="tests.vgpu.test_vgpu_devices" name="test_a"/>
-<testcase classname="tests.vgpu.test_vgpu_devices.TestB" name="test_b[1]"><skipped type="pytest.skip"/></testcase>
-<testcase classname="tests.vgpu.test_vgpu_errors" name="test_c"><failure>why</failure></testcase>
-<testcase classname="" name="tests.vgpu.test_vgpu_lazy"><error>it could not be imported</error></testcase>
-<testcase classname="tests.ops.test_boxes" name="test_d"/>
+<testcase classname="tests.test_vgpu_devices" name="test_a"/>
+<testcase classname="tests.test_vgpu_devices.TestB" name="test_b[1]"><skipped type="pytest.skip"/></testcase>
+<testcase classname="tests.test_vgpu_errors" name="test_c"><failure>why</failure></testcase>
+<testcase classname="" name="tests.test_vgpu_lazy"><error>it could not be imported</error></testcase>
+<testcase classname="tests.other_boxes" name="test_d"/>
 </testsuite></testsuites>"""
 EMPTY = "before\n" + "".join("".join(compatibility._marks(table)) for table in ("tests", "tables")) + "after\n"
 

@@ -37,7 +37,7 @@ class TestMarkedClass:
 def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     plugin = [] if INSTALLED else ["-p", PLUGIN]
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", *plugin, *arguments]
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("FRCNN_LITE", "PYTEST_"))} | environment
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("VGPUS", "PYTEST_"))} | environment
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 

@@ -2,9 +2,6 @@
 
 import importlib.util
 import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +9,6 @@ import torch
 from torch.cuda import comm
 
 import vgpu
-
-PTH = Path(vgpu.__file__).with_name("frcnn_lite_vgpu.pth")
 
 
 @pytest.mark.parametrize(
@@ -111,92 +106,3 @@ def test_export_leaves_a_size_open_that_passes_through_item(gpus, device):
     program = torch.export.export(Scaled(), (torch.ones(4, 3, device=device),), dynamic_shapes=sizes, strict=False)
     found = program.module()(torch.ones(5, 3, device=device))
     assert found.device == torch.device(device) and found.tolist() == [[5.0] * 3] * 5
-
-
-def start_python(code: str, **environment: str) -> subprocess.CompletedProcess:
-    """A fresh interpreter that reads the start-up file as one that has it installed does."""
-    root = str(Path(importlib.util.find_spec("frcnn_lite").origin).parents[1])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("FRCNN_LITE")}
-    read = f"import sys; sys.path.insert(0, {root!r}); exec(open({str(PTH)!r}).read())\n"
-    command = [sys.executable, "-c", read + code]
-    return subprocess.run(command, env={**kept, **environment}, capture_output=True, text=True, timeout=600)
-
-
-EXPORT = """
-import copy, io, re, torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.features = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1))
-        self.words, self.lstm = nn.Embedding(16, 4), nn.LSTM(4, 4, batch_first=True)
-
-    def forward(self, x):
-        y = self.features(x).flatten(1)[:, None] + self.words(torch.arange(3, device=x.device))
-        y = self.lstm(y + torch.zeros(3, 4, device=y.device) + x.new_zeros(1) + torch.full((1,), 2.0).to(y))[0]
-        with torch.no_grad():
-            scale = y.std()
-        y = y.masked_fill(torch.ones_like(y, dtype=torch.bool).triu(1), scale)
-        return nn.functional.scaled_dot_product_attention(y, y, y).square().mean()
-
-torch.manual_seed(0)
-net, x, gpu = Net(), torch.randn(3, 1, 8, 8), torch.device("cuda", 1)
-pair = []
-for module, rows in ((net, x), (copy.deepcopy(net).to(gpu), x.to(gpu))):
-    sizes = ({0: torch.export.Dim("rows", min=2, max=64)},)
-    program = torch.export.export(module, (rows,), dynamic_shapes=sizes, strict=False)
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    file.seek(0)
-    made = [program, program.run_decompositions(), torch.export.load(file)]
-    losses = [one.module()(torch.cat([rows, rows])) for one in made]
-    trained = program.module()
-    trained(torch.cat([rows, rows])).backward()
-    pair.append((made, losses, [p.grad for p in trained.parameters()]))
-host, virtual = pair
-for one in virtual[0]:
-    text = str(one.graph)
-    assert "cuda" in text and not re.search(r"cpu:[0-9]|type='cpu', index", text), text
-for stage in (0, 2):  # decompositions choose operators by device
-    ours, theirs = ([str(node.target) for node in made[stage].graph.nodes] for made in (host[0], virtual[0]))
-    assert ours == theirs
-for ours, theirs in zip([*host[1], *host[2]], [*virtual[1], *virtual[2]], strict=True):
-    assert theirs.device == gpu
-    torch.testing.assert_close(theirs.cpu(), ours)
-
-from torch._subclasses.fake_tensor import FakeTensorMode
-with FakeTensorMode():
-    fake = nn.Linear(3, 2, device=gpu)
-    fake(torch.ones(1, 3, device=gpu)).sum().backward()
-    assert fake.weight.grad.device == gpu and type(fake.weight.grad).__name__ == "FakeTensor"
-print("exported")
-"""
-
-
-def test_export_of_trainable_weights_is_that_of_the_cpu_on_another_device():
-    done = start_python(EXPORT, VGPUS="2")
-    assert done.stdout == "exported\n", done.stderr[-3000:]
-
-
-class TestStartUp:
-    def test_the_variable_alone_makes_a_program_virtual(self):
-        done = start_python("import torch\nprint(torch.ones(1, device='cuda:3').device)", VGPUS="4")
-        assert done.stdout == "cuda:3\n", done.stderr
-
-    def test_without_the_variable_nothing_is_imported(self):
-        done = start_python("print([m for m in sys.modules if m.startswith('frcnn_lite')], 'torch' in sys.modules)")
-        assert done.stdout == "[] False\n", done.stderr
-
-    def test_a_program_without_torch_does_not_import_it(self):
-        done = start_python("print('torch' in sys.modules)", VGPUS="2")
-        assert done.stdout == "False\n" and done.stderr == ""
-
-    def test_a_wrong_number_is_named(self):
-        done = start_python("import torch", VGPUS="many")
-        assert "VGPUS must be a number from 1 to 64, it is 'many'" in done.stderr
-
-    def test_both_kinds_of_installation_bring_the_file(self):
-        project = Path(__file__).resolve().parents[2]
-        assert '"../purelib" = ["packages/vgpu/src/vgpu/frcnn_lite_vgpu.pth"]' in (project / "pyproject.toml").read_text()
-        assert "has_data = Distribution.has_data_files" in (project / "setup.py").read_text()

@@ -13,10 +13,10 @@ import vgpu
 from course.learn.check import find_exercise, judge
 from course.learn.exercise import TODO
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 KEYS = [
     exercise.key
-    for path in sorted((ROOT / "frcnn_lite" / "learn" / "exercises").glob("nb*.py"))
+    for path in sorted((ROOT / "notebooks" / "course" / "exercises").glob("nb*.py"))
     for exercise in __import__(f"course.exercises.{path.stem}", fromlist=["EXERCISES"]).EXERCISES
 ]
 MISTAKES = [(key, k) for key in KEYS for k in range(len(find_exercise(key).mistakes))]

@@ -6,7 +6,7 @@ import pytest
 from nbval.plugin import get_sanitize_patterns
 from rules import ANYWHERE, LESSON, Notebook
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GENERATED = {"failures"}  # pages to look things up in: no lesson, no exercises
 KEPT = [

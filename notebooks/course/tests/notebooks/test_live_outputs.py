@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from course.live import WIDGET_VIEW, still_outputs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 CELLS = [
     "from course import figures, learn\nfrom course.failures_search import search",
     "learn.predict('99.rows', 'How many of `10` rows?', [10, 5])",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rules import Notebook
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[3]).glob("[0-9][0-9]_*.ipynb"))
 
 
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if not path.name.startswith("00_")], ids=lambda p: p.stem)

@@ -8,7 +8,7 @@ import pytest
 
 from multigpu.failures import catalogue
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[3]
 MARKED = [entry for entry in catalogue() if entry.mark != "today" and entry.notebook]
 
 

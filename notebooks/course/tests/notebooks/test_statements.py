@@ -14,7 +14,7 @@ from frcnn_lite import data, engine, ops
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.ops.matching import match
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[3]
 
 
 @cache

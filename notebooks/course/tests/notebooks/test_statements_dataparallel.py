@@ -16,7 +16,7 @@ from frcnn_lite import parallel
 import vgpu
 from course.exercises.nb03 import row_weights
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[3]
 
 
 def notebook(number: str) -> Notebook:

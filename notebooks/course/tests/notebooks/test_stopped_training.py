@@ -9,7 +9,7 @@ import pytest
 
 manager = pytest.importorskip("jupyter_client.manager")
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "16_train_faster_rcnn_lite.ipynb"
+NOTEBOOK = Path(__file__).resolve().parents[3] / "16_train_faster_rcnn_lite.ipynb"
 PATIENCE = 600  # seconds; a bound for a machine that is busy
 
 

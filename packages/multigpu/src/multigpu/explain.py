@@ -8,7 +8,7 @@ from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import matching, nearest
-from multigpu.failures.page import cite, notebook_file
+from multigpu.failures.page import cite
 
 NO_MATCH, BAD_INPUT = 1, 2
 SHOWN = 3  # one traceback seldom has more than one cause; the rest is named by its title
@@ -74,7 +74,7 @@ def told(entry: Failure) -> str:
     if entry.helper:
         lines += _labelled("copy", f"python -m frcnn_lite copy {entry.helper}")
     if entry.notebook:
-        lines += _labelled("read", f"notebook {notebook_file(entry.notebook)}, section {entry.section!r}")
+        lines += _labelled("read", f"notebook {entry.notebook}, section {entry.section!r}")
     for thread in entry.threads:
         lines += _labelled("see", f"{cite(thread)} {thread.url}")
     return "\n".join(lines)

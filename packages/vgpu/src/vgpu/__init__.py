@@ -4,7 +4,7 @@
         x = torch.ones(3, device="cuda:1")
 
 Values are computed on the CPU; devices, errors, gradients and memory are accounted as on a machine with n GPUs.
-Importing this package replaces nothing. docs/virtual-gpus.md says how it works and what it is not.
+Importing this package replaces nothing. README.md says how it works and what it is not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`python -m vgpu --gpus N script.py args...`: run a program on virtual GPUs. Also `-m module args...`."""
+"""`python -m vgpu --gpus N script.py args...`: run a program on virtual GPUs. Also `-m module args...`.
+
+`python -m vgpu autostart --install` makes `VGPUS=N python script.py` work, too: see autostart.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
-from vgpu import switch
+from vgpu import autostart, inherit, switch
 
 GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
 MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else 16 GiB)"
@@ -18,6 +21,9 @@ MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else 16 GiB)"
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program named by the command line as `__main__`, with virtual GPUs on."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["autostart"]:
+        sys.exit(autostart.main(arguments[1:]))
     parser = argparse.ArgumentParser(
         prog="python -m vgpu", description="Run a program on virtual GPUs.", allow_abbrev=False
     )
@@ -29,16 +35,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("program", help="script.py, or a module after -m")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
-    options = parser.parse_args(argv)
+    options = parser.parse_args(arguments)
     try:
         gpus = switch.check_gpus(options.gpus)
         switch.enable(gpus, options.force, options.memory)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    # What the programs that this one starts look at (see startup.py).
-    os.environ |= {"VGPUS": str(gpus), "VGPUS_FORCE": "1"}
-    if options.memory:
-        os.environ["VGPUS_MEMORY"] = options.memory
+    os.environ |= inherit.for_children(gpus, options.memory)
     sys.argv = [options.program, *options.args]
     if options.module:
         sys.path.insert(0, os.getcwd())

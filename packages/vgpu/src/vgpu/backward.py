@@ -11,6 +11,8 @@ from torch.autograd.function import BackwardCFunction
 from vgpu import devices, errors
 from vgpu.patches import Patches
 
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
 
 def install(patches: Patches) -> None:
     """Check the gradients a backward pass starts from, and those that a Python Function returns: the engine trusts

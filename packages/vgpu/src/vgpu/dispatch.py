@@ -13,6 +13,8 @@ from torch._C import DispatchKey, DispatchKeySet
 from vgpu import collectives, devices, errors, memory, rng
 from vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
 _Tensor, _strided, _detach = torch.Tensor, torch.strided, torch.ops.aten.detach.default
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
 

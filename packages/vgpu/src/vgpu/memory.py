@@ -63,6 +63,13 @@ def configure(capacity: int | None) -> None:
     empty_cache()
 
 
+def forget() -> None:
+    """Count from zero, whatever tensors still hold: what is freed later was not counted, so nothing is given back."""
+    with _lock:
+        _live.clear()
+        _devices.clear()
+
+
 def capacity() -> int:
     """Bytes of memory of every device."""
     return _capacity

@@ -39,7 +39,7 @@ def install(patches: Patches) -> None:
 
     def get_preparation_data(name: str) -> dict:
         data = original(name)
-        data["frcnn_lite_vgpu"] = _Switch(devices.total(), devices.ignored(), memory.capacity())
+        data["vgpu"] = _Switch(devices.total(), devices.ignored(), memory.capacity())
         return data
 
     patches.set(multiprocessing.spawn, "get_preparation_data", get_preparation_data)

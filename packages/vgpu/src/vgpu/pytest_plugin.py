@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest --vgpus 2`, the fixture `virtual_gpus`, the marker `@pytest.mark.virtual_gpus(4)`.
+"""The pytest plugin: `pytest --vgpus 2`, fixtures `virtual_gpus` and `vgpu_fresh_memory`, `@pytest.mark.virtual_gpus(4)`.
 
 Every pytest session on the machine loads this file, so it imports torch where somebody asks for GPUs and nowhere else.
 """
@@ -38,6 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
     except (TypeError, ValueError, RuntimeError) as error:
         raise pytest.UsageError(f"--vgpus: {error}") from None
     config.add_cleanup(vgpu.disable)
+    if wanted is not None:  # a variable has reached the children of the tests already
+        _tell_children(config, wanted)
+
+
+def _tell_children(config: pytest.Config, gpus: int) -> None:
+    """Let the programs that tests start (torchrun, subprocess) be virtual, too, until the session ends."""
+    from vgpu.inherit import for_children
+
+    environment = pytest.MonkeyPatch()
+    for name, value in for_children(gpus).items():
+        environment.setenv(name, value)
+    config.add_cleanup(environment.undo)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -60,3 +72,15 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     kwargs.setdefault("force", request.config.getoption("vgpus_force"))
     with vgpu.virtual_gpus(*args, **kwargs) as found:
         yield found
+
+
+@pytest.fixture
+def vgpu_fresh_memory() -> None:
+    """Memory counters that start from zero. A program that fails in the middle of autograd leaves tensors in a cycle of
+    nodes that PyTorch never frees, and they would count against the test that comes next."""
+    import gc
+
+    from vgpu import memory
+
+    gc.collect()
+    memory.forget()

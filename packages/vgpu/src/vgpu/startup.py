@@ -1,12 +1,15 @@
 """Virtual GPUs for any Python program that runs with VGPUS=N, as soon as it imports torch.
 
-`frcnn_lite_vgpu.pth`, which is installed beside the package, has the interpreter import this file at start-up where the
-variable is set, and does nothing where it is not. Programs that never import torch pay nothing.
+An interpreter imports this file at start-up where the variable is set and one of two things tells it to: PYTHONPATH, which
+`python -m vgpu` and `pytest --vgpus` leave to their children (inherit.py), or a file in site-packages, which only
+`python -m vgpu autostart --install` adds (autostart.py). Programs that never import torch pay nothing.
 """
 
 import importlib.util
 import os
 import sys
+
+from vgpu import inherit
 
 
 class _AfterTorch:
@@ -31,8 +34,7 @@ class _AfterTorch:
 def _enable() -> None:
     import vgpu
 
-    force = os.environ.get("VGPUS_FORCE") == "1"
-    vgpu.enable(force=force, memory=os.environ.get("VGPUS_MEMORY"))
+    vgpu.enable(force=os.environ.get(inherit.FORCE) == "1", memory=os.environ.get(inherit.MEMORY))
 
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.

@@ -10,6 +10,8 @@ import torch
 
 from vgpu import devices, errors, memory
 
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
 _make_subclass = torch.Tensor._make_subclass
 _device_query = torch.ops.prim.device.default
 

@@ -1,4 +1,4 @@
-"""Is this machine ready for the notebooks? `python -m multigpu doctor [--real] [--json]`.
+"""Is this machine ready for several GPUs, real or virtual? `python -m multigpu doctor [--real] [--json]`.
 
 Standard library only: the doctor has to work where torch does not. Whatever could crash or hang happens in a child
 process with a time limit, and each failure names its fix.
@@ -11,20 +11,29 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from multigpu.doctor.finding import Finding
-from multigpu.doctor.probe import ROOT, Probe, probe
+from multigpu.doctor.probe import Probe, probe
 from multigpu.doctor.real_gpus import examine_gpus
 
-PYTHON_RANGE = ((3, 11), (3, 14))  # as in pyproject.toml: from, up to but not including
-TORCH_RANGE = ((2, 11), (2, 16))
+PYTHON_RANGE = ((3, 11), (3, 14))  # from, up to but not including
+OLDEST_TORCH = (2, 11)
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 START_OVER = "`make clean`, then `make lab` (or `python tasks.py clean`, `python tasks.py lab`)"
+
+
+def in_project() -> bool:
+    """Whether the doctor was called in a checkout of the notebooks, whose own commands mend its environment."""
+    return Path("tasks.py").is_file() and Path("notebooks").is_dir()
+
+
+def mend(package: str) -> str:
+    """How to get a package, or to get it again."""
+    return START_OVER if in_project() else f"{sys.executable} -m pip install --upgrade {package}"
 
 
 def installed(package: str) -> str:
@@ -51,7 +60,7 @@ def check_python() -> Finding:
     if low <= sys.version_info[:2] < high:
         return Finding("python", True, version)
     message = f"{version}; {dotted(PYTHON_RANGE)} is needed"
-    return Finding("python", False, message, f"install such a Python, {START_OVER}")
+    return Finding("python", False, message, f"install such a Python{', ' + START_OVER if in_project() else ''}")
 
 
 @cache
@@ -63,12 +72,11 @@ def ask_torch() -> Probe:
 def check_torch() -> Finding:
     found = ask_torch()
     if not found.ok:
-        fix = START_OVER if installed("torch") else "`make lab` installs it"
-        return Finding("torch", False, f"cannot be imported: {found.complaint}", fix)
+        return Finding("torch", False, f"cannot be imported: {found.complaint}", mend("torch"))
     version, cuda, _ = found.printed.split()
-    low, high = TORCH_RANGE
-    if not low <= release(version) < high:
-        return Finding("torch", False, f"{version}; {dotted(TORCH_RANGE)} is needed", START_OVER)
+    if release(version) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        return Finding("torch", False, f"{version}; {oldest} or newer is needed", mend("torch"))
     return Finding("torch", True, f"{version}, {'CPU build' if cuda == 'None' else f'CUDA {cuda} build'}")
 
 
@@ -84,9 +92,10 @@ def check_torchvision() -> Finding:
     if any(sign in found.complaint for sign in mismatch):
         message = f"torch {torch} and torchvision {torchvision} are different builds ({found.complaint})"
         where = f"--index-url {CPU_INDEX} " if "+cpu" in torch else ""
-        pip = f"{sys.executable} -m pip install --force-reinstall --no-deps --constraint {ROOT / 'constraints.txt'}"
+        locked = f"--constraint {Path('constraints.txt').resolve()} " if in_project() else ""
+        pip = f"{sys.executable} -m pip install --force-reinstall --no-deps {locked}".rstrip()
         return Finding("torchvision", False, message, f"take both from one index: {pip} {where}torch torchvision")
-    return Finding("torchvision", False, f"cannot be imported: {found.complaint}", START_OVER)
+    return Finding("torchvision", False, f"cannot be imported: {found.complaint}", mend("torchvision"))
 
 
 def check_devices() -> Finding:
@@ -118,15 +127,14 @@ def check_kernel() -> Finding:
 
 def check_writing() -> Finding:
     """Notebooks are saved where they lie, and runs written beside them."""
-    folder = ROOT if (ROOT / "notebooks").is_dir() else Path.cwd()
-    for place in (folder, Path(tempfile.gettempdir())):
+    for place in (Path.cwd(), Path(tempfile.gettempdir())):
         try:
             with tempfile.TemporaryFile(dir=place) as file:
                 file.write(b"x")
         except OSError as error:
             fix = "use a folder of your own, on a disk with room"
             return Finding("writing", False, f"{place}: {error.strerror}", fix)
-    return Finding("writing", True, "the project and the temporary folder can be written to")
+    return Finding("writing", True, "this folder and the temporary one can be written to")
 
 
 def check_port() -> Finding:
@@ -142,7 +150,7 @@ def check_port() -> Finding:
 
 
 def check_handshake() -> Finding:
-    found = probe("-m", "multigpu.doctor.handshake")
+    found = probe(str(Path(__file__).with_name("handshake.py")))
     if found.ok and found.printed == "3.0 3.0":
         return Finding("handshake", True, "two processes summed their numbers over gloo")
     fix = (
@@ -164,17 +172,20 @@ def check_scatter() -> Finding:
     if found.ok and found.printed == "cuda:0:5 cuda:1:5":
         return Finding("scatter", True, "ten rows went to two virtual GPUs, five each")
     message = found.complaint if not found.ok else f"ten rows were split as {found.printed}"
-    return Finding("scatter", False, f"on virtual GPUs: {message}", START_OVER)
+    return Finding("scatter", False, f"on virtual GPUs: {message}", mend("vgpu"))
 
 
 AT_ONCE = (check_python, check_writing, check_port, check_torch)
-ON_TORCH = (check_torchvision, check_devices, check_kernel, check_handshake, check_scatter)
+ON_TORCH = (check_devices, check_handshake)
+# What an environment need not have, and what is asked about it where it has it, or where the notebooks need it.
+OPTIONAL = {"torchvision": check_torchvision, "vgpu": check_scatter, "jupyterlab": check_kernel}
 
 
 def examine() -> list[Finding]:
-    """Every check, in the order a reader should mend things; what needs torch is left out when torch is the trouble."""
+    """Every check, in the order in which to mend things; what needs torch is left out when torch is the trouble."""
     findings = [check() for check in AT_ONCE]
-    rest: tuple[Callable[[], Finding], ...] = ON_TORCH if findings[-1].ok else (check_kernel,)
+    wanted = {name: check for name, check in OPTIONAL.items() if installed(name) or in_project()}
+    rest = [*ON_TORCH, *wanted.values()] if findings[-1].ok else [wanted[n] for n in wanted if n == "jupyterlab"]
     with ThreadPoolExecutor(max_workers=3) as pool:
         return findings + list(pool.map(lambda check: check(), rest))
 

@@ -1,13 +1,10 @@
 """Ask a child process what could crash or hang its parent."""
 
-import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120
 
 
@@ -22,9 +19,7 @@ class Probe:
 
 def probe(*arguments: str, seconds: float = SECONDS) -> Probe:
     """Run this interpreter with these arguments; a crash, a hang or a missing answer becomes a Probe that is not ok."""
-    # The package is found even where nobody has installed it; the working folder is an empty one, since `-c` puts it
-    # first on the path and a reader's own torch.py may lie in the current one.
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+    # In an empty folder: `-c` puts the working folder first on the path, and a reader's own torch.py may lie in it.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:
         try:
             child = subprocess.run(
@@ -34,7 +29,6 @@ def probe(*arguments: str, seconds: float = SECONDS) -> Probe:
                 errors="replace",
                 timeout=seconds,
                 cwd=empty,
-                env={**os.environ, "PYTHONPATH": path},
             )
         except subprocess.TimeoutExpired:
             return Probe(False, "", f"no answer after {seconds:g} s")

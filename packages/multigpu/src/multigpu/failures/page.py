@@ -1,4 +1,4 @@
-"""Write the pages of the catalogue, docs/failures.md and a notebook: `python -m multigpu.failures.page`."""
+"""Write the page of the catalogue, docs/failures.md: `python -m multigpu.failures.page`, in a checkout."""
 
 import re
 from itertools import groupby
@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from multigpu.failures import CHAPTERS, Failure, Thread, catalogue
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "failures.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "failures.md"
+NOTEBOOKS = PAGE.parents[3] / "notebooks"
 HEADER = """\
 # The catalogue of failures
 
@@ -25,10 +25,10 @@ python train.py 2>&1 | python -m multigpu explain
 *silent* failure raises nothing; its program ends in an assertion of what one would expect. Every program begins with
 `import torch` and `from torch import nn`.
 
-To search as you type, open [notebooks/failures.ipynb](../notebooks/failures.ipynb) in JupyterLab.
+To search as you type, open [notebooks/failures.ipynb](../../../notebooks/failures.ipynb) in JupyterLab.
 
-Both pages are written by `python -m multigpu.failures.page` from the `.toml` files of
-`packages/multigpu/src/multigpu/failures`; a test fails when they disagree.
+This page is written by `python -m multigpu.failures.page` from the `.toml` files of `multigpu/failures`; a test fails
+when they disagree.
 """
 
 
@@ -48,10 +48,10 @@ def cite(thread: Thread) -> str:
 
 def notebook_file(number: str) -> str:
     """File name of a notebook, empty while it is not written."""
-    return next((path.name for path in (ROOT / "notebooks").glob(f"{number}_*.ipynb")), "")
+    return next((path.name for path in NOTEBOOKS.glob(f"{number}_*.ipynb")), "")
 
 
-def place(entry: Failure, folder: str = "../notebooks/") -> str:
+def place(entry: Failure, folder: str = "../../../notebooks/") -> str:
     """Address of the section of a notebook that tells of a failure, as JupyterLab names it."""
     anchor = quote(entry.section.replace(" ", "-").replace("`", ""))
     return f"{folder}{notebook_file(entry.notebook)}#{anchor}"
@@ -91,11 +91,8 @@ def _fenced(text: str, language: str) -> str:
 
 
 def main() -> None:
-    """Write both pages of the catalogue."""
-    from course.failures_page import NOTEBOOK_PAGE, notebook_page  # it needs nbformat
-
-    PAGE.write_text(page(), encoding="utf-8")
-    NOTEBOOK_PAGE.write_text(notebook_page(), encoding="utf-8", newline="\n")
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ FOUND, BAD_INPUT = 1, 2
 FAMILIES = (devices, tensors, closures, syncs)
 EPILOG = """\
 A finding ends with its rule. "# noqa: FL001" at the end of its line silences it, and a word on why belongs beside it;
-"# noqa" alone silences all, a line "# frcnn_lite: noqa: FL002" one rule in the whole file. A file that is not Python 3
+"# noqa" alone silences all, a line "# multigpu: noqa: FL002" one rule in the whole file. A file that is not Python 3
 is searched by token, and reported as FL000.
 The exit code is 0 for clean code, 1 when something was found, 2 when a path cannot be read.
 """

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 SILENCED = re.compile(r"#\s*noqa(?P<codes>\s*:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?", re.IGNORECASE)
-WHOLE_FILE = re.compile(r"^#\s*frcnn_lite:\s*noqa:(?P<codes>.*)$", re.MULTILINE)
+WHOLE_FILE = re.compile(r"^#\s*multigpu:\s*noqa:(?P<codes>.*)$", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[%!?]|^\s*\w+\s*=\s*[%!]|\?\s*$")
 PYTHON_CELL = re.compile(r"%%(time|timeit|capture|prun|memit|writefile)\b")
 SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}

@@ -1,0 +1,72 @@
+"""The catalogue among the notebooks: its page, its search field, and the places that its entries lead to."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from course.failures_page import NOTEBOOK_PAGE, TEXTS, notebook_page
+from course.failures_search import SHOWN, entry_html, find, search
+from frcnn_lite.tools import copy
+from multigpu.failures import catalogue
+from multigpu.failures.page import NOTEBOOKS
+
+IDS = {entry.id: entry for entry in catalogue()}
+
+
+@cache
+def headings(notebook: Path) -> frozenset[str]:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    lines = (line for cell in cells if cell["cell_type"] == "markdown" for line in "".join(cell["source"]).splitlines())
+    return frozenset(line.lstrip("#").strip() for line in lines if line.startswith("#"))
+
+
+def test_page_among_the_notebooks_is_in_step() -> None:
+    assert NOTEBOOK_PAGE.read_text(encoding="utf-8") == notebook_page(), "run python -m course.failures_page"
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_page_holds_every_entry(name: str) -> None:
+    assert f"[{name}]({TEXTS}#{name})" in notebook_page()
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("batchnorm", "running-statistics"),
+        ("BatchNorm one row", "batch-of-one"),
+        ("out of memory", "first-gpu-full"),
+        ("StopIteration", "no-parameters"),
+        ("in the middle of a log\n" + IDS["two-devices"].message, "two-devices"),
+    ],
+)
+def test_search_finds(typed: str, expected: str) -> None:
+    assert find(typed)[0].id == expected
+
+
+def test_search_field_shows_what_it_finds() -> None:
+    field = search()
+    assert find("") == list(catalogue()) and "<details" not in field.results.value
+    field.field.value = "found at least two devices"
+    assert field.results.value.startswith("<p aria-live='polite'><b>1</b> entry</p><details open>")
+    assert entry_html(IDS["two-devices"], unfolded=True) in field.results.value
+    field.field.value = "device"
+    assert field.results.value.count("<details>") == SHOWN < len(find("device"))
+    field.field.value = "zzz qqq"
+    assert "<b>0</b> entries" in field.results.value
+    assert field._repr_mimebundle_()["text/plain"].startswith("Live in JupyterLab")
+
+
+def test_entry_in_html_is_escaped_and_whole() -> None:
+    entry = IDS["tests-need-two-gpus"]
+    html = entry_html(entry)
+    assert "device_count() &gt;= 2" in html and entry.threads[0].url in html and "<details>" in html
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_entry_leads_to_a_helper_and_a_section_that_exist(name: str) -> None:
+    entry = IDS[name]
+    assert not entry.helper or entry.helper in copy.helpers()
+    (notebook,) = NOTEBOOKS.glob(f"{entry.notebook}_*.ipynb")
+    assert entry.section in headings(notebook)
