@@ -115,7 +115,7 @@ def write_stamp(stamp: dict[str, str], state: str) -> None:
     STAMP.write_text(json.dumps({**stamp, "state": state}, indent=1) + "\n", encoding="utf-8")
 
 
-def pip_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
+def install_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
     """What to install, in order: a line for the reader and the command."""
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     locked = ["--constraint", str(ROOT / "constraints.txt")]
@@ -123,6 +123,8 @@ def pip_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
     for name in PACKAGES:
         folder, _, extras = name.partition("[")
         project += ["--editable", f"{(ROOT / folder).resolve()}[{extras}"]
+    course = [str(python), "-c", COURSE_ON_PATH, str(ROOT / "notebooks")]
+    path = ("letting every folder import the course of notebooks/", course)
     if torch == "cpu":
         # PyTorch's index serves torch but not our locked versions of what torch needs: hence --no-deps, and the rest
         # from PyPI. A lock on 2.15.0 admits the 2.15.0+cpu it finds installed.
@@ -130,8 +132,9 @@ def pip_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
         return [
             ("installing torch and torchvision, CPU wheels from PyTorch's own index", wheels),
             ("installing everything else", project),
+            path,
         ]
-    return [("installing torch, JupyterLab and the rest (minutes on the first run)", project)]
+    return [("installing torch, JupyterLab and the rest (minutes on the first run)", project), path]
 
 
 def set_up(torch: str | None = None) -> Path:
@@ -165,10 +168,9 @@ def set_up(torch: str | None = None) -> Path:
         say(f"creating .venv with Python {wanted['python']}")
         run([python, "-m", "venv", str(VENV)], "cannot create .venv; on Debian and Ubuntu: apt install python3-venv")
     write_stamp(wanted, "started")
-    for line, command in pip_commands(inside, torch):
+    for line, command in install_commands(inside, torch):
         say(line)
-        run(command, "pip failed, its reason stands above; the next run of this command starts the set-up again")
-    run([str(inside), "-c", COURSE_ON_PATH, str(ROOT / "notebooks")], "cannot write into .venv")
+        run(command, "this step failed, its reason stands above; the next run of this command starts the set-up again")
     write_stamp(wanted, "complete")
     say("set-up complete")
     return inside
@@ -278,7 +280,9 @@ def bench(python: Path, args: list[str]) -> int:
 
 def oracle(python: Path, args: list[str]) -> int:
     """Compare virtual GPUs with PyTorch's own tables of operators, and with the tests of a checkout the user has."""
-    return subprocess.run([str(python), str(ROOT / "packages" / "vgpu" / "tests" / "oracle.py"), *args], cwd=ROOT).returncode
+    return subprocess.run(
+        [str(python), str(ROOT / "packages" / "vgpu" / "tests" / "oracle.py"), *args], cwd=ROOT
+    ).returncode
 
 
 def lint(python: Path, args: list[str]) -> int:

@@ -86,7 +86,7 @@ def test_products_know_only_those_below_them():
 
 
 def test_packages_import_what_they_declare():
-    """vgpu needs torch and nothing else (pytest in its plugin), multigpu nothing; torch is asked for where it is used."""
+    """vgpu needs torch and nothing else (pytest in its plugin), multigpu nothing."""
     allowed = {"vgpu": {"vgpu", "torch", "pytest"}, "multigpu": {"multigpu"}}
     deep = {"multigpu/doctor/handshake.py"}  # a program of its own, which the doctor starts
     faults = [
@@ -120,7 +120,9 @@ def test_the_library_is_small():
     assert sum(lengths.values()) <= LINES, f"{sum(lengths.values())} lines: take something out, or raise LINES openly"
 
 
-@pytest.mark.parametrize("module", ["frcnn_lite", "vgpu", "vgpu.pytest_plugin", "multigpu", "multigpu.doctor", "multigpu.explain"])
+@pytest.mark.parametrize(
+    "module", ["frcnn_lite", "vgpu", "vgpu.pytest_plugin", "multigpu", "multigpu.doctor", "multigpu.explain"]
+)
 def test_import_brings_no_torch(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -15,8 +15,8 @@ import torch
 from PIL import Image
 
 import frcnn_lite
-from frcnn_lite import cli
 import vgpu
+from frcnn_lite import cli
 from frcnn_lite.cli.data import KINDS
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.engine import (

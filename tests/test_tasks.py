@@ -20,7 +20,12 @@ def tasks(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("tasks_under_test", ROOT / "tasks.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("pyproject.toml", "packages/vgpu/pyproject.toml", "packages/multigpu/pyproject.toml", "constraints.txt"):
+    for name in (
+        "pyproject.toml",
+        "packages/vgpu/pyproject.toml",
+        "packages/multigpu/pyproject.toml",
+        "constraints.txt",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -57,7 +62,7 @@ def record_runs(tasks, monkeypatch, codes):
 
 
 def test_default_set_up_is_one_locked_pip_install(tasks):
-    ((_, command),) = tasks.pip_commands(Path("python"), "default")
+    (_, command), _ = tasks.install_commands(Path("python"), "default")
     assert command[:4] == ["python", "-m", "pip", "install"]
     assert command[command.index("--constraint") + 1] == str(tasks.ROOT / "constraints.txt")
     packages = [f"{tasks.ROOT / 'packages' / name}[test]" for name in ("vgpu", "multigpu")]
@@ -66,18 +71,40 @@ def test_default_set_up_is_one_locked_pip_install(tasks):
 
 
 def test_cpu_set_up_takes_torch_alone_from_pytorchs_index(tasks):
-    (_, wheels), (_, project) = tasks.pip_commands(Path("python"), "cpu")
+    (_, wheels), (_, project), _ = tasks.install_commands(Path("python"), "cpu")
     assert wheels[wheels.index("--index-url") + 1] == "https://download.pytorch.org/whl/cpu"
     assert "--no-deps" in wheels and wheels[-2:] == ["torch", "torchvision"]
     assert "--constraint" in wheels and "--constraint" in project
     assert "--index-url" not in project
 
 
+def kinds(steps):
+    """What each command of a set-up is for."""
+    signs = {"venv": "venv", "--index-url": "wheels", "pip": "packages", "-c": "course"}
+    return [next(kind for sign, kind in signs.items() if sign in command) for command in steps]
+
+
 def test_second_set_up_runs_nothing(tasks, steps):
     tasks.set_up()
-    assert len(steps) == 2  # venv, pip
+    assert kinds(steps) == ["venv", "packages", "course"]
     tasks.set_up()
-    assert len(steps) == 2
+    assert kinds(steps) == ["venv", "packages", "course"]
+
+
+def test_the_course_is_imported_from_everywhere(tasks, tmp_path):
+    """The line that the last step of a set-up adds, run in an environment of its own."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tasks.VENV)], check=True)
+    (tasks.ROOT / "notebooks" / "course").mkdir(parents=True)
+    (tasks.ROOT / "notebooks" / "course" / "__init__.py").write_text("PLACE = 'here'\n")
+    *_, (_, command) = tasks.install_commands(tasks.venv_python(), "default")
+    subprocess.run(command, check=True)
+    done = subprocess.run(
+        [str(tasks.venv_python()), "-c", "import course; print(course.PLACE)"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout == "here\n", done.stderr
 
 
 def test_interrupted_set_up_is_redone_with_the_same_torch(tasks, steps, monkeypatch, capsys):
@@ -96,7 +123,7 @@ def test_interrupted_set_up_is_redone_with_the_same_torch(tasks, steps, monkeypa
     del steps[:]
     tasks.set_up()
     assert "interrupted" in capsys.readouterr().out
-    assert [("--index-url" in command) for command in steps] == [False, True, False]  # venv, CPU wheels, the rest
+    assert kinds(steps) == ["venv", "wheels", "packages", "course"]
 
 
 def test_changed_lock_installs_into_the_same_environment(tasks, steps):
@@ -104,7 +131,7 @@ def test_changed_lock_installs_into_the_same_environment(tasks, steps):
     with (tasks.ROOT / "constraints.txt").open("a") as lock:
         lock.write("# moved\n")
     tasks.set_up()
-    assert ["venv" in command for command in steps] == [True, False, False]
+    assert kinds(steps) == ["venv", "packages", "course", "packages", "course"]
 
 
 def test_line_ends_of_a_checkout_do_not_count_as_a_change(tasks):
@@ -132,7 +159,7 @@ def test_choice_of_torch_stands_until_another_is_made(tasks, steps):
     tasks.set_up()
     assert steps == []
     tasks.set_up("default")
-    assert len(steps) == 2
+    assert kinds(steps) == ["venv", "packages", "course"]
 
 
 def test_unknown_torch_names_the_choices(tasks, steps, capsys):
@@ -186,7 +213,14 @@ ALL = ["notebooks", "notebooks/course/tests", "notebooks/posts/verdicts", "tests
     ("args", "expected"),
     [
         ([], {".": ["--nbval", *ALL], "packages/vgpu": [], "packages/multigpu": []}),
-        (["-k", "tests"], {".": ["--nbval", *ALL, "-k", "tests"], **dict.fromkeys(("packages/vgpu", "packages/multigpu"), ["-k", "tests"])}),
+        (
+            ["-k", "tests"],
+            {
+                ".": ["--nbval", *ALL, "-k", "tests"],
+                "packages/vgpu": ["-k", "tests"],
+                "packages/multigpu": ["-k", "tests"],
+            },
+        ),
         (["tests/test_a.py::test_x", "-x"], {".": ["--nbval", "tests/test_a.py::test_x", "-x"]}),
         (["packages/vgpu/tests/test_b.py"], {"packages/vgpu": ["tests/test_b.py"]}),
     ],
@@ -196,7 +230,7 @@ def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expect
         (tasks.ROOT / file).parent.mkdir(parents=True, exist_ok=True)
         (tasks.ROOT / file).touch()
     sessions = {folder.relative_to(tasks.ROOT).as_posix(): words for folder, words in tasks.sessions(args)}
-    assert sessions == expected and list(sessions)[0] == list(expected)[0]
+    assert list(sessions.items()) == list(expected.items())
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -303,13 +337,16 @@ def test_cpu_wheels_satisfy_the_lock_and_stay(tasks, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
-    commands = tasks.pip_commands
+    commands = tasks.install_commands
 
     def without_the_network(python, torch):
-        wheels, (line, project) = commands(python, torch)
-        return [wheels, (line, [*project[:-2], "--no-index", "torch>=2.11", "torchvision>=0.26"])]
+        wheels, (line, project), _ = commands(python, torch)
+        return [
+            wheels,
+            (line, [*project[: project.index("--editable")], "--no-index", "torch>=2.11", "torchvision>=0.26"]),
+        ]
 
-    monkeypatch.setattr(tasks, "pip_commands", without_the_network)
+    monkeypatch.setattr(tasks, "install_commands", without_the_network)
     python = tasks.set_up("cpu")
     code = "import torch, torchvision; print(torch.__version__, torchvision.__version__)"
     printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout

@@ -12,8 +12,8 @@ from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.logs import write_csv
 from frcnn_lite.engine.param_groups import param_groups
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
-from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
 from frcnn_lite.engine.report import precision_recall, worst_errors
+from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
 from frcnn_lite.engine.trainer import Trainer, build_model
@@ -45,8 +45,8 @@ __all__ = [
     "load_run",
     "load_weights",
     "param_groups",
-    "predict",
     "precision_recall",
+    "predict",
     "predict_file",
     "read_image",
     "same_bits",

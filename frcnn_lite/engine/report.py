@@ -25,8 +25,8 @@ FOUND, TRUE = "#d55e00", "#000000"
 def precision_recall(curves: Mapping[str, ClassCurve]) -> "Figure":
     """A panel for the mean of all classes and one for each, at an IoU of 0.5 and of 0.75.
 
-    The filled line is the best precision at this recall or beyond, which COCO reads at 101 recalls: the area under it is
-    AP. The thin line is precision and recall as the detections are ranked.
+    The filled line is the best precision at this recall or beyond, which COCO reads at 101 recalls: the area under it
+    is AP. The thin line is precision and recall as the detections are ranked.
 
     curves: what `engine.class_curves` gives, by name of the class.
     """
@@ -53,8 +53,8 @@ def worst_errors(
 ) -> "Figure":
     """The surroundings of at most `most` errors, the first ones; up to a third of them are missed objects.
 
-    errors: of `engine.find_errors(judged)`, all or some; judged: of `engine.judge(model, data)`. What was found (or, dashed,
-    missed) is drawn in vermilion, the true box that it overlaps most in black.
+    errors: of `engine.find_errors(judged)`, all or some; judged: of `engine.judge(model, data)`. What was found (or,
+    dashed, missed) is drawn in vermilion, the true box that it overlaps most in black.
     """
     missed, wrong = ([error for error in errors if (error.kind == "missed") is which] for which in (True, False))
     missed = missed[: max(most // 3, most - len(wrong))]

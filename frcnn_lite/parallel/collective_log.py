@@ -202,6 +202,8 @@ def _future_of(work: Any) -> Future[Any] | None:
 def site(frame: FrameType | None) -> str:
     """File and line of the innermost frame of the program itself."""
     # A module that puts functions of its own around PyTorch's says so in the way that pytest has made common.
-    while frame is not None and (frame.f_code.co_filename.startswith(BETWEEN) or "__tracebackhide__" in frame.f_globals):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(BETWEEN) or "__tracebackhide__" in frame.f_globals
+    ):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""

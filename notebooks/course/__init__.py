@@ -1,4 +1,5 @@
 """What the notebooks read, and nobody else: set-up, predictions, exercises, figures, workers of spawned processes.
 
-A kernel that starts in notebooks/ imports it as `course`. It stands on frcnn_lite, vgpu and multigpu; none of them knows it.
+A kernel that starts in notebooks/ imports it as `course`. It builds on frcnn_lite, vgpu and multigpu, and none of
+them imports it.
 """

@@ -19,7 +19,8 @@ cause, the fix, and where people met it. *today*: a test sees the program fail a
 X*: it runs through on today's. *simulated only*: the program acts out what a GPU does.
 
 Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. On GitHub, or without a
-kernel, search this page with your browser; every entry leads to its text in [failures.md](../packages/multigpu/docs/failures.md).
+kernel, search this page with your browser; every entry leads to its text in
+[failures.md](../packages/multigpu/docs/failures.md).
 From a terminal, `python -m multigpu explain "found at least two devices"` does the same.
 """
 FIELD = "from course.failures_search import search\n\nsearch()"

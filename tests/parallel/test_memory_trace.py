@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import vgpu
-from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
 from course.figures import megabytes, memory_timeline
+from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
 
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
 

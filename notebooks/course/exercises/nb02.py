@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from frcnn_lite import parallel
 from course.learn.exercise import Case, Exercise, Mistake
+from frcnn_lite import parallel
 
 
 def _even_split(rows: int, devices: int) -> list[int]:

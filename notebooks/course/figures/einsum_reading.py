@@ -6,10 +6,10 @@ from string import ascii_uppercase
 from typing import Any
 
 from course import live
-from frcnn_lite.layers.einsum_explain import EinsumReading, Index, explain
-from frcnn_lite.layers.einsum_path import contraction_path
 from course.figures.palette import BLUE, ORANGE, VERMILLION, blend, ink_on
 from course.figures.svg import FAINT, Canvas, Figure
+from frcnn_lite.layers.einsum_explain import EinsumReading, Index, explain
+from frcnn_lite.layers.einsum_path import contraction_path
 
 TILE, LINE, TOP, LEFT = 44, 19, 52, 18
 MONO = "'DejaVu Sans Mono', 'Noto Sans Mono', Consolas, monospace"

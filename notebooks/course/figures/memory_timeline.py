@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from frcnn_lite.parallel import MemorySample, MemoryTrace
 from course.figures.palette import VERMILLION, blend, gpu_colour
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
+from frcnn_lite.parallel import MemorySample, MemoryTrace
 
 LEFT, COLUMN, BAR, RIGHT = 84, 66, 46, 92
 HEAD, LANE, TALLEST, FOOT = 84, 96, 76, 34

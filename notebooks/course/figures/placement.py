@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from frcnn_lite.parallel import PlacementTrace
 from course.figures.digits import cast, draw_digit
 from course.figures.palette import CPU_COLOUR, blend, gpu_colour, ink_on
 from course.figures.scatter_flow import span
 from course.figures.svg import FAINT, INK, Canvas, Figure
+from frcnn_lite.parallel import PlacementTrace
 
 LEFT, TILE, COLUMN = 92, 26, 32
 CHIP_LETTER, CHIP_PAD, CHIP_HEIGHT = 6.2, 12, 20

@@ -6,9 +6,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from frcnn_lite.engine.average_precision import ClassCurve
 from course.figures.palette import BLUE, VERMILLION, blend
 from course.figures.svg import FAINT, RULE, Canvas, Figure
+from frcnn_lite.engine.average_precision import ClassCurve
 
 LEFT, TOP, GAP, NAME, FOOT = 40, 76, 30, 40, 34
 # Row of `engine.average_precision.IOU_THRESHOLDS` and colour of each.

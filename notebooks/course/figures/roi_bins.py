@@ -6,9 +6,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops import roi_align, roi_bins, roi_pool_with_argmax, round_half_away
 from course.figures.palette import BLUE, GREEN, ORANGE, VERMILLION, blend, ink_on
 from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
+from frcnn_lite.ops import roi_align, roi_bins, roi_pool_with_argmax, round_half_away
 
 CELL, LEFT, TOP, GAP, FOOT = 44, 40, 84, 48, 62
 

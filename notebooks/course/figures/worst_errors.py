@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from frcnn_lite.data import DetectionDataset
-from frcnn_lite.engine import DetectionError, Judged
 from course.figures.palette import BLACK, VERMILLION
 from course.figures.pictures import around, draw_box, draw_legend, draw_picture, iou
 from course.figures.svg import FAINT, Canvas, Figure
+from frcnn_lite.data import DetectionDataset
+from frcnn_lite.engine import DetectionError, Judged
 
 GAP, TOP, CAPTION = 16, 92, 56
 FOUND, MISSED, TRUE = ("found", VERMILLION, None), ("missed", VERMILLION, "4 3"), ("true box", BLACK, "4 3")

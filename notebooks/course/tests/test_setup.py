@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from course import setup as notebook
 import vgpu
+from course import setup as notebook
 
 BANNER = (
     "2 virtual GPUs: cuda:0, cuda:1. Devices, results and errors as on real ones; "

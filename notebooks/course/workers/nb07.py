@@ -18,8 +18,8 @@ from torch.distributed import PrefixStore, TCPStore
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 
-from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from course.workers.sharding import compare_with_ddp, detector_loss
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import any_rank
 from frcnn_lite.parallel.hang_report import CollectiveHang, Position
 from frcnn_lite.parallel.process_group import process_group

@@ -6,12 +6,12 @@ import re
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from multigpu import doctor
 from multigpu.doctor.probe import probe
+
 
 @pytest.fixture
 def broken(tmp_path, monkeypatch):

@@ -9,12 +9,12 @@ import json
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="asks torch about its GPUs")
-vgpu = pytest.importorskip("vgpu", reason="asks virtual GPUs")
-
 from multigpu import doctor
 from multigpu.doctor import real_gpus
 from multigpu.doctor.probe import Probe
+
+torch = pytest.importorskip("torch", reason="asks torch about its GPUs")
+vgpu = pytest.importorskip("vgpu", reason="asks virtual GPUs")
 
 
 def answered(monkeypatch, **answers):

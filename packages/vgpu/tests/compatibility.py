@@ -1,9 +1,10 @@
 """Two tables of README.md, written from results on versions of torch: of these tests, of PyTorch's tables.
 
-python packages/vgpu/tests/compatibility.py --run             test the torch that is installed, and write its column
-python packages/vgpu/tests/compatibility.py a.xml b.xml       columns from `pytest packages/vgpu/tests --junitxml=a.xml`
-python packages/vgpu/tests/compatibility.py 2.13.0+cpu=c.xml  of a file that does not say which torch it was (pytest-xdist's)
-python packages/vgpu/tests/compatibility.py d.txt             columns from `python packages/vgpu/tests/oracle.py > d.txt`
+In packages/vgpu:
+python tests/compatibility.py --run             test the torch that is installed, and write its column
+python tests/compatibility.py a.xml b.xml       columns from `pytest --junitxml=a.xml`
+python tests/compatibility.py 2.13.0+cpu=c.xml  of a file that does not say which torch it was (pytest-xdist's)
+python tests/compatibility.py d.txt             columns from `python tests/oracle.py > d.txt`
 
 The tables are where results are kept: what the given files do not hold, other versions or other rows, stays as it is.
 """

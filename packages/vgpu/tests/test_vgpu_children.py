@@ -1,4 +1,4 @@
-"""Programs that a virtual program starts, each in a bare environment: torch and vgpu are there, a start-up file is not."""
+"""Programs that a virtual program starts, in a bare environment: torch and vgpu are there, a start-up file is not."""
 
 import os
 import subprocess
@@ -12,7 +12,10 @@ import pytest
 from vgpu import autostart, inherit
 
 HOME = str(Path(inherit.__file__).resolve().parents[1])
-TELL = "import torch, os; print(os.environ.get('RANK', '-'), torch.cuda.device_count(), torch.ones(1, device='cuda').device)"
+TELL = (
+    "import torch, os; "
+    "print(os.environ.get('RANK', '-'), torch.cuda.device_count(), torch.ones(1, device='cuda').device)"
+)
 
 
 @pytest.fixture(scope="module")

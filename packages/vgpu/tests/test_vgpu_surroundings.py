@@ -1,8 +1,6 @@
 """What stands around operators: comm's refusals, streams, pinned memory, storages, tensors on meta, export."""
 
-import importlib.util
 import io
-from pathlib import Path
 
 import pytest
 import torch

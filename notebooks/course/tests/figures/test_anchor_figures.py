@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course import figures
-from frcnn_lite import ops
 from course.figures.palette import BLUE, ORANGE, VERMILLION
+from frcnn_lite import ops
 
 SVG = "{http://www.w3.org/2000/svg}"
 IMAGE = np.zeros((3, 64, 64), dtype=np.uint8)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from frcnn_lite.parallel.hang_report import Entered, Position
 from course.figures.collective_lanes import collective_lanes
 from course.figures.memory_shares import memory_shares
+from frcnn_lite.parallel.hang_report import Entered, Position
 
 
 def calls(*names, group=(0, 1)):

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 import torch
 
-from frcnn_lite.data import DigitScenes
-from frcnn_lite.engine import Judged, average_precision, class_curves, find_errors
 from course.figures import precision_recall, worst_errors
 from course.figures.precision_recall import staircase
+from frcnn_lite.data import DigitScenes
+from frcnn_lite.engine import Judged, average_precision, class_curves, find_errors
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ("a", "b", "without objects")

@@ -8,12 +8,12 @@ import torch
 from torch.nn import functional as F
 
 from course import figures
-from frcnn_lite.layers import class_to_group, explain, output_size
 from course.figures.bars import bars
 from course.figures.conv_matrix import _Steps, conv_matrix
 from course.figures.einsum_reading import EinsumBox, einsum_reading, parse_shapes
 from course.figures.group_wiring import class_wiring, group_wiring
 from course.figures.number_grid import number_grid
+from frcnn_lite.layers import class_to_group, explain, output_size
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -35,9 +35,9 @@ def test_matrix_of_the_figure_is_torchs_unfold(stride, padding, dilation):
 def test_every_position_of_the_window_can_be_drawn():
     image, filters = figures.cast()[0], np.ones((3, 3))
     rows, columns = output_size((8, 8), 3, 2, 1)
-    figures = [conv_matrix(image, filters, k, stride=2, padding=1) for k in range(rows * columns)]
-    assert len({figure.markup for figure in figures}) == rows * columns
-    assert "row 5 of the 16 x 9 matrix" in figures[5].description
+    drawn = [conv_matrix(image, filters, k, stride=2, padding=1) for k in range(rows * columns)]
+    assert len({figure.markup for figure in drawn}) == rows * columns
+    assert "row 5 of the 16 x 9 matrix" in drawn[5].description
     with pytest.raises(ValueError, match="positions 0 to 15"):
         conv_matrix(image, filters, 16, stride=2, padding=1)
     with pytest.raises(ValueError, match="do not fit"):

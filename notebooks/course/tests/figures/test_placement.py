@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite import parallel
 import vgpu
 from course.figures import Placement, placement, row_weights
+from frcnn_lite import parallel
 
 
 class Net(nn.Module):

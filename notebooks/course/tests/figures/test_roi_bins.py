@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 import torch
 
-from frcnn_lite import ops
 from course.figures.roi_bins import roi_figure
 from course.figures.table_windows import table_windows
+from frcnn_lite import ops
 
 COUNTING = torch.arange(36).view(6, 6)
 

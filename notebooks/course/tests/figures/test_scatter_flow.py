@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from frcnn_lite import parallel
 import vgpu
 from course.figures import Flow, cast, scatter_flow
 from course.figures.digits import draw_digit
 from course.figures.svg import Canvas
+from frcnn_lite import parallel
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from course import learn
 import vgpu
+from course import learn
 from course.learn.check import MOVED, find_exercise, judge
 from course.learn.exercise import Case, Exercise, Mistake
 

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from course import learn
 import vgpu
+from course import learn
 from course.learn.check import find_exercise, judge
 from course.learn.exercise import TODO
 

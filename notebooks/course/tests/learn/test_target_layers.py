@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from course.learn import batched_layers, numpy_layers
 from frcnn_lite import data, ops
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.detection.proposals import make_proposals
 from frcnn_lite.detection.rpn import RPNOutput
-from course.learn import batched_layers, numpy_layers
 
 SIZE, ROIS = (16, 16), 48
 ANCHORS = grid_anchors(cell_anchors((18.0, 26.0, 36.0), (1.4,)), *SIZE, 8)

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from frcnn_lite.data import AnnotatedPictures, DataSource, DigitScenes
 from course.learn.voc_folder import plant_faults, write_voc
+from frcnn_lite.data import AnnotatedPictures, DataSource, DigitScenes
 
 SCENES = DigitScenes("train", 8, size=64)
 

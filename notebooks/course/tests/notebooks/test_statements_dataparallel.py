@@ -11,10 +11,10 @@ from stored import Notebook
 from torch import nn
 from torch.nn import parallel as torch_parallel
 
-from course import figures
-from frcnn_lite import parallel
 import vgpu
+from course import figures
 from course.exercises.nb03 import row_weights
+from frcnn_lite import parallel
 
 NOTEBOOKS = Path(__file__).resolve().parents[3]
 

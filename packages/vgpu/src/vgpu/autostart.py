@@ -33,5 +33,7 @@ def main(argv: list[str]) -> int:
             file.unlink(missing_ok=True)
     except OSError as error:
         parser.error(f"cannot change {file}: {error.strerror}")
-    print(f"{file}: VGPUS=N works in this environment" if file.exists() else f"{file}: not there, so VGPUS=N does nothing")
+    print(
+        f"{file}: VGPUS=N works in this environment" if file.exists() else f"{file}: not there, so VGPUS=N does nothing"
+    )
     return 0

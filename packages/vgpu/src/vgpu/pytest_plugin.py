@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest --vgpus 2`, fixtures `virtual_gpus` and `vgpu_fresh_memory`, `@pytest.mark.virtual_gpus(4)`.
+"""The pytest plugin: `pytest --vgpus 2`, the fixture `virtual_gpus`, the marker `@pytest.mark.virtual_gpus(4)`.
 
 Every pytest session on the machine loads this file, so it imports torch where somebody asks for GPUs and nowhere else.
 """
@@ -17,9 +17,7 @@ _MARKER = "virtual_gpus(gpus=2, memory=None, force=False): run the test on this 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--vgpus` and `--vgpus-force`."""
     group = parser.getgroup("virtual GPUs")
-    group.addoption(
-        "--vgpus", type=int, metavar="N", help="run all tests on N virtual GPUs (default: VGPUS, or none)"
-    )
+    group.addoption("--vgpus", type=int, metavar="N", help="run all tests on N virtual GPUs (default: VGPUS, or none)")
     group.addoption("--vgpus-force", action="store_true", help="also where the machine has real GPUs")
 
 

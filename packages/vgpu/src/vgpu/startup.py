@@ -1,7 +1,7 @@
 """Virtual GPUs for any Python program that runs with VGPUS=N, as soon as it imports torch.
 
-An interpreter imports this file at start-up where the variable is set and one of two things tells it to: PYTHONPATH, which
-`python -m vgpu` and `pytest --vgpus` leave to their children (inherit.py), or a file in site-packages, which only
+An interpreter imports this file at start-up where the variable is set and one of two things tells it to: PYTHONPATH,
+which `python -m vgpu` and `pytest --vgpus` leave to their children (inherit.py), or a file in site-packages, which only
 `python -m vgpu autostart --install` adds (autostart.py). Programs that never import torch pay nothing.
 """
 
