@@ -7,7 +7,10 @@ import threading
 import pytest
 import torch
 from torch import nn
-from torch.testing._internal.autocast_test_lists import AutocastTestLists
+
+pytest.importorskip("expecttest", reason="PyTorch's own tables need what the extra `test` installs")
+
+from torch.testing._internal.autocast_test_lists import AutocastTestLists  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("gpus")
 ONE = torch.device("cuda:1")
