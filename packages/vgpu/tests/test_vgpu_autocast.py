@@ -10,7 +10,7 @@ from torch import nn
 
 pytest.importorskip("expecttest", reason="PyTorch's own tables need what the extra `test` installs")
 
-from torch.testing._internal.autocast_test_lists import AutocastTestLists  # noqa: E402
+from torch.testing._internal.autocast_test_lists import AutocastTestLists
 
 pytestmark = pytest.mark.usefixtures("gpus")
 ONE = torch.device("cuda:1")

@@ -8,7 +8,7 @@ import torch
 
 pytest.importorskip("expecttest", reason="PyTorch's own tables need what the extra `test` installs")
 
-import opinfo_check  # noqa: E402
+import opinfo_check
 
 # Operators that cannot agree, each with its reason. This list only ever shrinks.
 REASONS = {

@@ -10,9 +10,9 @@ import vgpu
 
 pytest.importorskip("expecttest", reason="PyTorch's own tables need what the extra `test` installs")
 
-import module_check  # noqa: E402
-import opinfo_negative  # noqa: E402
-import oracle  # noqa: E402
+import module_check
+import opinfo_negative
+import oracle
 
 
 def sampled(name: str, one_in: int) -> bool:
