@@ -20,6 +20,7 @@ ROOMS = {
 MEETS = {("frcnn_lite/cli/devices.py", "vgpu")}
 # From the bottom up; folders of one level do not know each other.
 LEVELS = (
+    {"whole_file"},
     {"ops", "layers"},
     {"parallel", "detection", "data"},
     {"engine", "export"},

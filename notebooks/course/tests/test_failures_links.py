@@ -6,10 +6,10 @@ import pytest
 from notebook_sections import sections
 
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.page import ROOT
+from multigpu.failures.page import NOTEBOOKS as FOLDER
 
 IDS = {entry.id: entry for entry in catalogue()}
-NOTEBOOKS = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
+NOTEBOOKS = {path.name[:2]: path for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))}
 WITH_TERMS = [name for name, entry in IDS.items() if entry.terms]
 FEW = 4  # sections of the series in which the terms of an entry may meet
 

@@ -27,9 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m vgpu", description="Run a program on virtual GPUs.", allow_abbrev=False
     )
-    parser.add_argument(
-        "--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS
-    )
+    parser.add_argument("--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS)
     parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
     parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
