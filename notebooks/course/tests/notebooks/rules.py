@@ -10,7 +10,7 @@ from stored import Notebook, calls, items, keys, sections, without_code
 
 from course.store import normal_form
 
-CODE_LINES = 15
+CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
 EXERCISES, PREDICTIONS = 3, (3, 5)
 TAGS = {

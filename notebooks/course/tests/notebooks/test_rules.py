@@ -155,7 +155,7 @@ def test_rule_catches_a_replaced_text(rule, old, new, says, tmp_path):
 
 
 ADDED = [  # rule, a cell added before the end, what the rule says
-    ("cell_length", code("\n".join(["x = 1"] * 16)), "16 lines, over 15"),
+    ("cell_length", code("\n".join(["x = 1"] * 26)), "26 lines, over 25"),
     ("setup_cell", code("setup(gpus=4)"), "calls setup()"),
     ("no_clutter", code("x = 1;"), "ends in ';'"),
     ("no_clutter", code("x = 1;  # quiet"), "ends in ';'"),
