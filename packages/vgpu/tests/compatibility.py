@@ -1,4 +1,4 @@
-"""Two tables of README.md, written from results on versions of torch: of these tests, of PyTorch's tables.
+"""Two tables of docs/how-it-works.md, written from results on versions of torch: of these tests, of PyTorch's tables.
 
 In packages/vgpu:
 python tests/compatibility.py --run             test the torch that is installed, and write its column
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-DOCUMENT = HERE.parent / "README.md"
+DOCUMENT = HERE.parent / "docs" / "how-it-works.md"
 PREFIX = "test_vgpu_"
 TESTS, TABLES = "tests", "tables"  # the names of the two tables
 TOTAL = "**all**"
@@ -113,7 +113,7 @@ def write(text: str, table: str, columns: Columns) -> str:
 
 
 def _marks(table: str) -> tuple[str, str]:
-    return f"<!-- {table}: written by packages/vgpu/tests/compatibility.py -->\n", f"<!-- end of {table} -->\n"
+    return f"<!-- {table}: written by tests/compatibility.py -->\n", f"<!-- end of {table} -->\n"
 
 
 def _between(text: str, table: str) -> str:
