@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from frcnn_lite.whole_file import whole_file
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -11,6 +13,6 @@ def save_svg(figure: "Figure", file: Path, title: str, description: str) -> None
     """Write the figure; `title` and `description` are what a screen reader and a search find in the file."""
     import matplotlib
 
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": "frcnn_lite", "svg.fonttype": "none"}):
-        figure.savefig(file, format="svg", metadata={"Date": None, "Title": title, "Description": description})
+    style = {"svg.hashsalt": "frcnn_lite", "svg.fonttype": "none"}
+    with whole_file(file) as unfinished, matplotlib.rc_context(style):
+        figure.savefig(unfinished, format="svg", metadata={"Date": None, "Title": title, "Description": description})
