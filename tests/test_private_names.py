@@ -1,0 +1,64 @@
+"""docs/private-torch.md lists every private name of PyTorch that the code reads."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("packages/vgpu/src", "packages/multigpu/src", "frcnn_lite", "notebooks/course")
+PAGE = ROOT / "docs" / "private-torch.md"
+
+
+def files() -> list[Path]:
+    found = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    return [path for path in found if "tests" not in path.relative_to(ROOT).parts]
+
+
+def bindings(tree: ast.AST) -> dict[str, str]:
+    """What each name that a file imports from torch stands for: {"Tensor": "torch.Tensor", ...}."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "torch":
+                    names |= {alias.asname: alias.name} if alias.asname else {"torch": "torch"}
+    return names
+
+
+def chain(node: ast.AST) -> list[str]:
+    """["torch", "_C", "_nn"] of `torch._C._nn`; empty for anything but names and dots."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return [node.id, *parts] if isinstance(node, ast.Name) else []
+
+
+def private_names(source: str) -> Iterator[str]:
+    """Every dotted name below torch that has a part beginning with one underscore, as far as it is written out."""
+    tree = ast.parse(source)
+    known = bindings(tree)
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    named = [chain(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and id(node) not in inner]
+    for name in [*known.values(), *(".".join([known[c[0]], *c[1:]]) for c in named if c and c[0] in known)]:
+        if any(part.startswith("_") and not part.startswith("__") for part in name.split(".")):
+            yield name
+
+
+def test_names_are_read_through_aliases_and_only_if_private():
+    source = "import torch\nfrom torch._C import DispatchKey\nDispatchKey.CPU\ntorch.ops.aten\ntorch._C._nn.flat(1)"
+    assert set(private_names(source)) == {"torch._C.DispatchKey", "torch._C.DispatchKey.CPU", "torch._C._nn.flat"}
+
+
+def test_every_private_name_stands_on_the_page():
+    page = PAGE.read_text(encoding="utf-8")
+    missing = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files()
+        for name in private_names(path.read_text(encoding="utf-8"))
+        # A name that is only the beginning of a longer one is on the page with that one.
+        if f"`{name.removeprefix('torch.')}`" not in page and f"`{name.removeprefix('torch.')}." not in page
+    }
+    assert sorted(missing) == []
