@@ -1,11 +1,13 @@
 """What every pytest run needs, so that a bare `pytest --nbval notebooks` is the same test as `make test`."""
 
+import importlib
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from course.kernels import start_again
 from course.live import still_outputs
 
 # Stored outputs were made on virtual GPUs; on a machine with real ones they must come out the same.
@@ -31,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     option.nbval_current_env = option.nbval_kernel_name is None
     option.nbval_sanitize_with = option.nbval_sanitize_with or str(SANITIZE)
+    nbval_kernel = importlib.import_module("nbval.kernel")
+    nbval_kernel.start_new_kernel = start_again(nbval_kernel.start_new_kernel)
     option.nbval_cell_timeout = min(option.nbval_cell_timeout, CELL_TIMEOUT)
 
 

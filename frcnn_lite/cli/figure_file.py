@@ -13,6 +13,5 @@ def save_svg(figure: "Figure", file: Path, title: str, description: str) -> None
     """Write the figure; `title` and `description` are what a screen reader and a search find in the file."""
     import matplotlib
 
-    style = {"svg.hashsalt": "frcnn_lite", "svg.fonttype": "none"}
-    with whole_file(file) as unfinished, matplotlib.rc_context(style):
+    with whole_file(file) as unfinished, matplotlib.rc_context({"svg.hashsalt": "frcnn_lite", "svg.fonttype": "none"}):
         figure.savefig(unfinished, format="svg", metadata={"Date": None, "Title": title, "Description": description})
