@@ -1,5 +1,6 @@
 """Programs that a virtual program starts, in a bare environment: torch and vgpu are there, a start-up file is not."""
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 
 from vgpu import autostart, inherit
 
+PLUGIN = "vgpu.pytest_plugin"
+INSTALLED = any(entry.value == PLUGIN for entry in importlib.metadata.entry_points(group="pytest11"))
 HOME = str(Path(inherit.__file__).resolve().parents[1])
 TELL = (
     "import torch, os; "
@@ -66,7 +69,8 @@ def test_children_of_a_pytest_session_are_virtual(bare, tmp_path):
         f"    done = subprocess.run([sys.executable, '-c', {TELL!r}], capture_output=True, text=True)\n"
         "    assert done.stdout == '- 4 cuda:0\\n', done.stderr\n"
     )
-    done = run(bare, "-m", "pytest", "-q", "-p", "vgpu.pytest_plugin", "--vgpus", "4", "--vgpus-force", tmp_path)
+    plugin = [] if INSTALLED else ["-p", PLUGIN]
+    done = run(bare, "-m", "pytest", "-q", *plugin, "--vgpus", "4", "--vgpus-force", tmp_path)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
