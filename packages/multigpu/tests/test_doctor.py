@@ -64,7 +64,8 @@ def test_in_a_checkout_of_the_notebooks_what_they_need_is_checked_and_mended_by_
 
 
 def test_cpu_torch_beside_cuda_torchvision_is_recognised_with_its_fix(broken, monkeypatch):
-    broken(torchvision="raise RuntimeError('operator torchvision::nms does not exist')")
+    torch = WORKING_TORCH.format(version="2.15.0+cpu", devices=0)
+    broken(torch=torch, torchvision="raise RuntimeError('operator torchvision::nms does not exist')")
     monkeypatch.setattr(doctor, "installed", {"torch": "2.15.0+cpu", "torchvision": "0.29.2"}.get)
     found = doctor.check_torchvision()
     assert not found.ok
