@@ -116,6 +116,13 @@ def test_torchvision_is_imported_where_it_is_used():
     assert [f"{path.relative_to(ROOT)}:{n}" for path, name, n in found if name.split(".")[0] == "torchvision"] == []
 
 
+def test_commands_import_torch_where_they_run():
+    """`--help` is quick, and says what a command does where torch cannot be imported."""
+    found = all_imports("frcnn_lite", everywhere=False)
+    at_once = [f"{path.relative_to(ROOT)}:{n}" for path, name, n in found if name.split(".")[0] == "torch"]
+    assert [place for place in at_once if place.startswith("frcnn_lite/cli/")] == []
+
+
 def test_the_library_is_small():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files("frcnn_lite")}
     assert sum(lengths.values()) <= LINES, f"{sum(lengths.values())} lines: take something out, or raise LINES openly"
