@@ -1,6 +1,7 @@
 """The house rules of docs/architecture.md: who may import whom. Each test prints every place that breaks its rule."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -108,6 +109,22 @@ def test_imports_of_the_library_run_downwards():
     ]
     unknown = {layer(dotted(path)) for path in files("frcnn_lite")} - {*LEVEL, "__init__", "__main__"}
     assert faults == [] and unknown == set(), "a new folder has a place in LEVELS and in docs/architecture.md"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_circles_inside_a_product(room):
+    """Also not by way of an import inside a function: a reader who follows the arrows comes to an end."""
+    known = {dotted(path).removesuffix(".__init__") for path in files(room)}
+    graph: dict[str, set[str]] = {name: set() for name in known}
+    for path, name, _ in all_imports(room):
+        own = dotted(path).removesuffix(".__init__")
+        imported = name if name in known else name.rpartition(".")[0]
+        if imported in known and imported != own:
+            graph[own].add(imported)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"these import each other: {' -> '.join(reversed(error.args[1]))}")
 
 
 def test_torchvision_is_imported_where_it_is_used():
