@@ -1,0 +1,197 @@
+"""Every command that a page of the project prints is run as it is printed, or a test says why it is not.
+
+Only what a reader has to fill in is filled in (DIR, IMAGE..., the text of an error), and minutes become steps.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from annotated_folders import write_image, write_voc
+
+from frcnn_lite import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "packages").rglob("*.md"))
+FENCE = re.compile(r"```(?:sh|console|bash)\n(.*?)```", re.DOTALL)
+IS_COMMAND = re.compile(
+    r"(python -m (frcnn_lite|vgpu|multigpu|course|torch)|python \S+\.py|pytest|make|pip|conda|VGPUS=\d)\b"
+)
+# The README's shortest paths leave `python -m frcnn_lite` away after the first of a row.
+SHORT = re.compile(
+    r"(train|evaluate|predict|data|fetch|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run|fetch [A-Z]"
+)
+
+NOT_RUN = {
+    "git clone URL-OF-THIS-REPOSITORY frcnn_lite && cd frcnn_lite": "whoever runs this has done it",
+    "conda env create -f environment.yml": "tests/test_environment.py compares the file with pyproject.toml",
+    "fetch BCCD": "it asks the network; tests/tools/test_fetch.py serves it from this machine",
+    "pip install ./packages/vgpu": ".ci/run installs it into an environment of its own",
+    "pip install ./packages/multigpu": ".ci/run installs it into an environment of its own",
+    'pip install "./packages/vgpu[test]"': ".ci/run installs it into an environment of its own",
+    "python -m vgpu autostart --install": "it changes the environment; packages/vgpu tests it in one of its own",
+    "python tests/compatibility.py --run": "it runs the tests of packages/vgpu, in minutes",
+    "python -m course.failures_page": "it writes notebooks/failures.ipynb, which the course's tests compare",
+    "python -m multigpu.failures.page": "it writes packages/multigpu/docs/failures.md, which its tests compare",
+    "python notebooks/posts/verdicts/table.py": "it writes docs/verdicts.md, which a test beside it compares",
+    "python -m frcnn_lite train --data digits": "the README has it with an end",
+    "python -m torch.distributed.launch --nproc_per_node=2 train.py": "a command of a post, of 2019",
+}
+# Commands that need what a test has not, or minutes: the dry run of make, and the table of tasks.py, know them.
+OF_TASKS = re.compile(r"(make|python tasks\.py) (\w+)")
+BENCHMARK = re.compile(r"python (benchmarks/\w+\.py)")
+# What a reader fills in, and what makes a command short.
+FILLED_IN = {
+    r"--minutes \d+": "--steps 2 --batch-size 2 --train-images 4 --test-images 2",
+    r"^python -m frcnn_lite train --amp": "python -m frcnn_lite train --amp --out runs/amp --steps 2 --batch-size 2 "
+    "--train-images 4 --test-images 2",
+    r"--evaluate-every 200": "--evaluate-every 2",
+    r"IMAGE\.\.\.": "picture.jpg",
+    r"voc:DIR": "voc:pictures",
+    r"data check DIR": "data check pictures",
+    r"--out DIR": "--out found",
+    r"--json FILE": "--json found.json",
+    r"--your arguments": "--epochs 1",
+}
+FINDS_SOMETHING = 1  # the exit code of `lint` where it has found a line, and of `doctor` on a machine without GPUs
+PROGRAM = """
+import sys
+import torch
+from torch import nn
+
+module = nn.DataParallel(nn.Linear(2, 1)).cuda() if torch.cuda.is_available() else nn.Linear(2, 1)
+print(tuple(module(torch.ones(4, 2)).shape), sys.argv[1:])
+"""
+# What `explain` reads from a pipe: a program that ends with a traceback.
+TWO_DEVICES = """
+import torch
+import vgpu
+
+with vgpu.virtual_gpus(2):
+    torch.ones(2).cuda(0) + torch.ones(2).cuda(1)
+"""
+# What the README promises of `lint`: a line that breaks on two GPUs.
+BROKEN = "import torch\nfrom torch import nn\n\nmodel = nn.DataParallel(nn.Linear(2, 1)).cuda()\n" + (
+    "for x in torch.ones(3, 4, 2):\n    loss = model(x.cuda()).mean()\n    total = torch.zeros(1).cuda(1) + loss\n"
+)
+
+
+def commands(text: str) -> set[str]:
+    """The commands of a page: lines of its shell blocks, and what stands between backquotes and looks like one."""
+    blocks = [line.partition("  #")[0].strip() for block in FENCE.findall(text) for line in block.splitlines()]
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    found = {line for line in blocks if line and not line.startswith("#")}
+    found |= {text for text in inline if IS_COMMAND.match(text) or SHORT.match(text)}
+    return found - {"make", "pip", "pytest", "pytest --vgpus", "python -m vgpu", "python -m torch"}
+
+
+def printed() -> list[str]:
+    """Each command once, in the order of the pages and with the readers' chain train, evaluate, predict kept."""
+    return list(dict.fromkeys(command for page in PAGES for command in sorted(commands(page.read_text("utf-8")))))
+
+
+ALL = printed()
+COPIES = [command for command in ALL if re.match(r"(python -m frcnn_lite )?copy ", command)]
+TASKS = [command for command in ALL if OF_TASKS.match(command)]
+BENCHMARKS = [command for command in ALL if BENCHMARK.match(command)]
+RUN = [command for command in ALL if command not in {*NOT_RUN, *COPIES, *TASKS, *BENCHMARKS}]
+NEEDS_A_RUN = ("evaluate", "predict")
+
+
+def test_the_pages_print_commands_and_the_exceptions_among_them():
+    assert len(ALL) > 40
+    print("\n".join(RUN))
+    assert not NOT_RUN.keys() - set(ALL), "an exception that no page prints any more"
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize("command", [command for command in TASKS if command.startswith("make")])
+def test_make_knows(command):
+    ran = subprocess.run([*shlex.split(command), "--dry-run"], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0 and f"tasks.py {command.split()[1]}" in ran.stdout, ran.stderr
+    for notebook in re.findall(r"\w+\.ipynb", command):
+        assert (ROOT / "notebooks" / notebook).exists()
+
+
+@pytest.mark.parametrize("command", [command for command in TASKS if command.startswith("python")])
+def test_tasks_knows(command):
+    ran = subprocess.run([sys.executable, "tasks.py", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert re.search(rf"^    {OF_TASKS.match(command)[2]}  ", ran.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", BENCHMARKS)
+def test_benchmarks_are_there(command):
+    assert (ROOT / BENCHMARK.match(command)[1]).exists()
+
+
+@pytest.mark.parametrize("command", COPIES)
+def test_helpers_are_copied(command, tmp_path):
+    name = command.rsplit(maxsplit=1)[-1]
+    assert cli.main(["copy", name, "--out", str(tmp_path)]) == 0
+    assert list(tmp_path.glob("*.py"))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with what the commands speak of: programs, tests, pictures, and a run of two steps."""
+    folder = tmp_path_factory.mktemp("desk")
+    for name in ("train.py", "script.py", "models/net.py", "src/main.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(PROGRAM)
+    (folder / "two_devices.py").write_text(TWO_DEVICES)
+    (folder / "your_code").mkdir()
+    (folder / "your_code" / "loop.py").write_text(BROKEN)
+    (folder / "notebooks").mkdir()
+    shutil.copy(ROOT / "notebooks" / "00_start_here.ipynb", folder / "notebooks")
+    own_test = "import torch\n\ndef test_two():\n    assert torch.cuda.device_count() == 2\n"
+    (folder / "test_own.py").write_text(own_test)
+    write_image(folder / "picture.jpg")
+    write_voc(folder / "pictures", {f"p{k}": [("cell", (8, 8, 30, 30))] for k in range(8)})
+    return folder
+
+
+def filled_in(command: str) -> str:
+    if SHORT.match(command):
+        command = f"python -m frcnn_lite {command}"
+    for pattern, value in FILLED_IN.items():
+        command = re.sub(pattern, value, command)
+    return command
+
+
+def execute(command: str, folder: Path) -> subprocess.CompletedProcess:
+    """One command as a shell would run it, with this interpreter as `python`; a pipe feeds the second half."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    before, _, after = command.rpartition(" 2>&1 | ")
+    fed = None
+    if before:
+        failed = execute(before.replace("train.py", "two_devices.py"), folder)
+        fed = failed.stdout + failed.stderr
+    words = shlex.split(after)
+    while "=" in words[0]:
+        name, _, value = words.pop(0).partition("=")
+        environment[name] = value
+    known = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]}
+    words = [*known[words[0]], *words[1:]]
+    return subprocess.run(words, cwd=folder, env=environment, input=fed, capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.parametrize("command", sorted(RUN, key=lambda command: any(word in command for word in NEEDS_A_RUN)))
+def test_runs(command, desk):
+    ran = execute(filled_in(command), desk)
+    may_find = re.search(r"multigpu (lint|doctor)", command) is not None
+    assert ran.returncode in ({0, FINDS_SOMETHING} if may_find else {0}), ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr, ran.stderr
+
+
+def test_a_page_with_an_unknown_command_would_fail(desk):
+    assert commands("say `python -m frcnn_lite trian --steps 1` or\n```sh\nmake tea  # hot\n```") == {
+        "python -m frcnn_lite trian --steps 1",
+        "make tea",
+    }
+    assert execute("python -m frcnn_lite trian --steps 1", desk).returncode == 2
