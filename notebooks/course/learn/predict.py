@@ -102,13 +102,19 @@ def _buttons(asked: Prediction) -> Any:
     note = ipywidgets.HTML(_thanks(asked.answer))
 
     def keep(change: Any) -> None:
-        record(SECTION, asked.key, change["new"])
-        note.value = _thanks(change["new"])
+        kept = record(SECTION, asked.key, change["new"])
+        note.value = _thanks(change["new"], kept)
 
     options.observe(keep, names="value")
     return live.box([options], [note], border_left=EDGE, padding="0.1em 1em")
 
 
-def _thanks(answer: str | None) -> str:
-    words = "Choose, then run on." if answer is None else f"Kept: {escape(answer)}. Now run on."
+def _thanks(answer: str | None, kept: bool = True) -> str:
+    """What stands below the buttons; kept: the answer is in the reader's file, and not in this kernel alone."""
+    if answer is None:
+        words = "Choose, then run on."
+    elif kept:
+        words = f"Kept: {escape(answer)}. Now run on."
+    else:
+        words = f"Yours until this kernel ends: {escape(answer)}. Now run on."
     return f"{STYLE}<i>{words}</i>"

@@ -34,6 +34,11 @@ class Shown:
         """The buttons in the column of widgets."""
         return self.what.children[0].children[0]
 
+    @property
+    def note(self):
+        """What stands below the buttons."""
+        return self.what.children[-1].value
+
 
 @pytest.fixture
 def live(monkeypatch, tmp_path):
@@ -48,6 +53,15 @@ def test_nobody_there_shows_the_question_and_the_outcome(shown, monkeypatch):
     learn.reveal("99.rows", 5)
     assert [card.text for card in shown] == ["Predict: How many of `10` rows?\n  ( ) 10\n  ( ) 5", "Outcome: 5"]
     assert "<code>10</code>" in shown[0].html
+
+
+def test_what_stands_below_the_buttons_is_true(shown, live, monkeypatch, tmp_path):
+    learn.predict("99.rows", "How many rows?", [10, 5])
+    shown[1].radio.value = "10"
+    assert "Kept: 10" in shown[1].note
+    monkeypatch.setattr("course.learn.state.state_file", lambda: tmp_path / "learn.json" / "below a file.json")
+    shown[1].radio.value = "5"
+    assert "Kept" not in shown[1].note and "Yours until this kernel ends: 5" in shown[1].note
 
 
 @pytest.mark.parametrize(
