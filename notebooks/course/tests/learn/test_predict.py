@@ -45,6 +45,7 @@ def live(monkeypatch, tmp_path):
     monkeypatch.setenv("FRCNN_LITE_LEARN", "on")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("course.learn.state.state_file", lambda: tmp_path / "learn.json")
+    monkeypatch.setattr("course.learn.state._unsaved", {})
 
 
 def test_nobody_there_shows_the_question_and_the_outcome(shown, monkeypatch):
