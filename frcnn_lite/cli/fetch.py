@@ -1,4 +1,4 @@
-"""Bring a public data set into a folder, checked and unpacked; an interrupted download goes on at the next try.
+"""Bring a public data set into a folder, checked and unpacked; whatever interrupts it, no half of it stays.
 
 python -m frcnn_lite fetch
 python -m frcnn_lite fetch BCCD --into data

@@ -14,7 +14,7 @@ __all__ = ["DATASETS", "fetch"]
 
 
 def fetch(dataset: Dataset, into: Path, say: Callable[[str], None] = print) -> Path:
-    """The folder of `dataset` in `into`, fetched unless it is there. An interrupted download goes on at the next call.
+    """The folder of `dataset` in `into`, fetched unless it is there. An archive that has arrived need not come twice.
 
     Archives are unpacked beside the place and renamed when all went well, so that a folder of this name is a whole one;
     they are removed then. Raises ConnectionError, OSError, or ValueError for an archive that is not what it should be.

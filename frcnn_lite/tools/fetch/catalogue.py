@@ -22,8 +22,8 @@ class Archive:
 @dataclass(frozen=True)
 class Dataset:
     """folder: what it is called when fetched; inside: the folder in the archives that becomes it, laid out as VOC's;
-    about: what it is, and its terms; max_unpacked_bytes: more than this is no data but an attack; prepare: what is left
-    to do in the folder of all that was unpacked."""
+    about: what it is, and its terms; max_unpacked_bytes: more than this is not the data; prepare: what is left to
+    do in the folder of all that was unpacked."""
 
     folder: str
     inside: str

@@ -28,7 +28,7 @@ def _to_voc(file: Path) -> str:
     text = file.read_text(encoding="latin-1")
     size, boxes = SIZE.search(text), BOX.findall(text)
     if size is None or not boxes:
-        raise ValueError(f"{file.name} is no annotation of Penn-Fudan: it names no image size or no box")
+        raise ValueError(f"{file.name} is not an annotation of Penn-Fudan: it names no image size or no box")
     objects = (
         "".join(f"<{corner}>{number}</{corner}>" for corner, number in zip(CORNERS, box, strict=True)) for box in boxes
     )
