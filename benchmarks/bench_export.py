@@ -10,11 +10,11 @@ from statistics import median
 
 import numpy as np
 import torch
+from stopwatch import paired_times
 
 from frcnn_lite import data, engine
 from frcnn_lite.export.onnx import export_onnx
 from frcnn_lite.export.onnx_detector import OnnxDetector
-from frcnn_lite.layers.measure import paired_times
 
 WEIGHTS = Path(__file__).resolve().parents[1] / "notebooks" / "checkpoints" / "digits.pt"
 

@@ -9,13 +9,13 @@ import statistics
 from collections.abc import Callable, Mapping
 
 import torch
+from forms import Form, bottleneck_forms
+from stopwatch import median_ratio, paired_times
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
-from frcnn_lite.layers import Bottleneck, BottleneckConfig, GroupDividedLinear, GroupLinear, unfold_conv2d
-from frcnn_lite.layers.forms import Form, bottleneck_forms
-from frcnn_lite.layers.measure import median_ratio, paired_times, peak_bytes
+from frcnn_lite.layers import Bottleneck, BottleneckConfig, FastGroupLinear, GroupLinear, unfold_conv2d
 
 EVEN = (7,) * 8 + (6,) * 4  # 12 groups, 80 classes
 RAGGED = (3, 9, 7, 5, 11, 6, 8, 4, 10, 2, 7, 8)
@@ -44,13 +44,13 @@ def main() -> None:
 
 
 def bench_group_linear(sizes: tuple[int, ...], fan_in: int, out: int, batch: int, rounds: int, device: str) -> None:
-    """GroupLinear beside the loop, twelve plain Linears, vmap, the repeated input, and one bare bmm."""
-    layer = GroupLinear(len(sizes), sizes, fan_in, out).to(device)
+    """GroupLinear and FastGroupLinear beside the loop, twelve plain Linears, vmap, and one bare bmm."""
+    layer, fast = (kind(len(sizes), sizes, fan_in, out).to(device) for kind in (GroupLinear, FastGroupLinear))
+    fast.load_state_dict(layer.state_dict())
     linears, groups = layer.to_linears(), layer.class_group.tolist()
     by_group = nn.ModuleList(nn.Linear(fan_in, n * out) for n in sizes).to(device)
     for big, weight, bias in zip(by_group, layer.weight.split(sizes), layer.bias.split(sizes), strict=True):
         big.load_state_dict({"weight": weight.detach().flatten(0, 1), "bias": bias.detach().flatten()})
-    weight, bias = (t.detach().clone().requires_grad_() for t in (layer.weight, layer.bias))
     parameters, _ = stack_module_state(list(linears))
     skeleton = nn.Linear(fan_in, out, device="meta")
     mapped = vmap(lambda p, row: functional_call(skeleton, p, (row,)), in_dims=(0, 1), out_dims=1)
@@ -60,12 +60,10 @@ def bench_group_linear(sizes: tuple[int, ...], fan_in: int, out: int, batch: int
             list(linears.parameters()),
         ),
         "GroupLinear": Form(layer, list(layer.parameters())),
+        "FastGroupLinear": Form(fast, list(fast.parameters())),
         f"{len(sizes)} plain Linears": Form(
             lambda x: torch.cat([m(x[:, g]) for g, m in enumerate(by_group)], 1).unflatten(1, (-1, out)),
             list(by_group.parameters()),
-        ),
-        "repeat + einsum": Form(
-            lambda x: torch.einsum("bni,noi->bno", x[:, layer.class_group], weight) + bias, [weight, bias]
         ),
         "repeat + vmap": Form(lambda x: mapped(parameters, x[:, layer.class_group]), list(parameters.values())),
     }
@@ -76,37 +74,38 @@ def bench_group_linear(sizes: tuple[int, ...], fan_in: int, out: int, batch: int
     calls["one bare bmm, x first"] = bare_bmm((layer.n_classes, batch, fan_in), (layer.n_classes, fan_in, out), device)
     kind = "even" if max(sizes) - min(sizes) < 2 else "ragged"
     title = f"{layer.n_classes} classes in {len(sizes)} {kind} groups, {fan_in} -> {out}, batch {batch}"
-    times = report(title, calls, "ModuleList loop", rounds, device)
-    weights_first, x_first = (median_ratio(times, "GroupLinear", peer) for peer in calls if peer.startswith("one bare"))
-    print(f"    against one bare bmm of the same FLOPs: {weights_first:.2f} x, with x first {x_first:.2f} x")
+    times = report(title, calls, "ModuleList loop", rounds)
+    for name in ("GroupLinear", "FastGroupLinear"):
+        bare = [f"{median_ratio(times, name, peer):.2f} x {peer}" for peer in calls if peer.startswith("one bare")]
+        gain = median_ratio(times, "ModuleList loop", name)
+        print(f"    {name}: {gain:.2f} times as fast as the loop, {', '.join(bare)}")
     if device == "cpu":
-        saved = {
-            name: saved_bytes(forms[name].call, x, forms[name].parameters)
-            for name in ("GroupLinear", "repeat + einsum")
-        }
-        ratio = saved["repeat + einsum"] / saved["GroupLinear"]
+        kept = {n: saved_bytes(forms[n].call, x, forms[n].parameters) for n in ("GroupLinear", "FastGroupLinear")}
+        ratio = kept["GroupLinear"] / kept["FastGroupLinear"]
         print(
-            f"    kept for backward: {saved['GroupLinear']:,} bytes, {saved['repeat + einsum']:,} when repeated,"
+            f"    kept for backward: {kept['FastGroupLinear']:,} bytes, {kept['GroupLinear']:,} when repeated,"
             f" {ratio:.2f} times as much (arithmetic: {layer.n_classes} / {len(sizes)})"
         )
 
 
 def bench_group_divided(rounds: int, device: str) -> None:
     """The post's grouped FC, 20480 -> 10240 in 80 groups, beside its loop and Conv1d with groups."""
-    layer = GroupDividedLinear(80, 256, 128, bias=False).to(device)
+    layer, fast = (kind(80, (1,) * 80, 256, 128, bias=False).to(device) for kind in (GroupLinear, FastGroupLinear))
+    fast.load_state_dict(layer.state_dict())
     linears, conv = layer.to_linears(), nn.Conv1d(20480, 10240, kernel_size=1, bias=False, groups=80).to(device)
     conv.load_state_dict({"weight": layer.weight.detach().reshape(10240, 256, 1)})
     forms = {
         "ModuleList loop": Form(
             lambda x: torch.stack([m(x[:, g]) for g, m in enumerate(linears)], 1), list(linears.parameters())
         ),
-        "GroupDividedLinear": Form(layer, list(layer.parameters())),
+        "GroupLinear": Form(layer, list(layer.parameters())),
+        "FastGroupLinear": Form(fast, list(fast.parameters())),
         "Conv1d(groups=80)": Form(lambda x: conv(x.reshape(len(x), -1, 1)).view(len(x), 80, 128), [conv.weight]),
     }
     x = torch.randn(2, 80, 256, device=device, requires_grad=True)
     check_equal(forms, x)
     calls = {name: lambda form=form: form.step(x) for name, form in forms.items()}
-    report("20480 -> 10240 in 80 groups, batch 2", calls, "ModuleList loop", rounds, device)
+    report("20480 -> 10240 in 80 groups, batch 2", calls, "ModuleList loop", rounds)
 
 
 def bench_bottleneck(
@@ -121,7 +120,7 @@ def bench_bottleneck(
     calls = {name: lambda form=form: form.step(x) for name, form in forms.items()}
     name = "channels last" if layout is torch.channels_last else "channels first"
     title = f"12 bottlenecks {channels} -> {channels // 2} -> {channels}, batch {batch}, {size}x{size}, {name}"
-    report(title, calls, "loop", rounds, device)
+    report(title, calls, "loop", rounds)
 
 
 def bench_unfold(rounds: int, device: str) -> None:
@@ -137,7 +136,7 @@ def bench_unfold(rounds: int, device: str) -> None:
     }
     check_equal(forms, x)
     calls = {name: lambda form=form: form.step(x) for name, form in forms.items()}
-    report("3x3 convolution, 64 -> 64, batch 4, 28x28", calls, "F.conv2d", rounds, device)
+    report("3x3 convolution, 64 -> 64, batch 4, 28x28", calls, "F.conv2d", rounds)
 
 
 def bench_residual(rounds: int, device: str) -> None:
@@ -158,10 +157,7 @@ def bench_residual(rounds: int, device: str) -> None:
         "broadcast": lambda: (out.unflatten(1, (12, -1)) + x.unsqueeze(1)).flatten(1, 2),
     }
     assert all(torch.equal(way(), growing()) for way in ways.values())
-    report("12 shortcuts of (2, 128, 14, 14), forward", ways, "growing cat", rounds, device)
-    if device == "cpu":
-        one = x.nbytes
-        print("    peak memory in units of x: " + ", ".join(f"{n} {peak_bytes(w) / one:.0f}" for n, w in ways.items()))
+    report("12 shortcuts of (2, 128, 14, 14), forward", ways, "growing cat", rounds)
 
 
 def bare_bmm(a_shape: tuple[int, int, int], b_shape: tuple[int, int, int], device: str) -> Callable[[], None]:
@@ -204,11 +200,9 @@ def check_equal(forms: Mapping[str, Form], x: Tensor) -> None:
         torch.testing.assert_close(out, outputs[0], rtol=1e-5, atol=1e-4 * outputs[0].abs().max().item())
 
 
-def report(
-    title: str, calls: Mapping[str, Callable[[], object]], base: str, rounds: int, device: str
-) -> dict[str, list[float]]:
+def report(title: str, calls: Mapping[str, Callable[[], object]], base: str, rounds: int) -> dict[str, list[float]]:
     """Time the calls and print them, fastest first."""
-    times = paired_times(calls, rounds, device)
+    times = paired_times(calls, rounds)
     print(f"\n{title}")
     for name in sorted(times, key=lambda name: statistics.median(times[name])):
         print(f"  {name:<21} {1e3 * statistics.median(times[name]):9.3f} ms  {median_ratio(times, name, base):6.2f} x")

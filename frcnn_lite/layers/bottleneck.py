@@ -1,18 +1,22 @@
-"""The attention bottleneck of the post, one branch at a time: squeeze, 3x3, expand, add the input."""
+"""The bottleneck of a ResNet, and any number of them side by side in one module.
+
+A module of `groups` bottlenecks is as one bottleneck, with every layer `groups` times as wide: block k of its channels
+belongs to bottleneck k. `pack.py` brings the weights of trained bottlenecks into it, and back.
+
+Source: `Parallel_AttentionBottleneck` and `Parallel_Bottleneck` of a post of about 2019 on grouped convolution, whose
+`expand = 2` is `out_channels` here, and whose `groups=12` is the argument `groups`.
+"""
 
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from frcnn_lite.layers.attention import ChannelAttention, SpatialAttention
-
 
 @dataclass(frozen=True)
 class BottleneckConfig:
-    """Everything that makes a bottleneck: channels in, squeezed and out, and its options.
+    """Everything that makes one bottleneck: channels in, squeezed and out, and its options.
 
     `downsample` puts a 1x1 convolution and BatchNorm on the shortcut; it is needed when stride or channels change.
-    `attention` adds channel, then spatial attention before the shortcut is added.
     """
 
     in_channels: int
@@ -20,52 +24,69 @@ class BottleneckConfig:
     out_channels: int
     stride: int = 1
     downsample: bool = False
-    attention: bool = False
-    reduction: int = 16
     eps: float = 1e-5
     momentum: float | None = 0.1
 
     def __post_init__(self) -> None:
         if (self.stride != 1 or self.in_channels != self.out_channels) and not self.downsample:
             raise ValueError(
-                f"downsample: expected True, since the input ({self.in_channels} channels) cannot be added to an "
-                f"output of {self.out_channels} channels at stride {self.stride}"
+                f"`downsample` must be True, since the input ({self.in_channels} channels) cannot be added to an "
+                f"output of {self.out_channels} channels at stride {self.stride}, got False"
             )
 
 
 class Bottleneck(nn.Module):
-    """1x1 squeeze, 3x3, 1x1 expand, each with BatchNorm, around a shortcut; (B, in, H, W) -> (B, out, H', W').
+    """1x1 squeeze, 3x3, 1x1 expand, each with BatchNorm, around a shortcut; `groups` times in one module.
 
-    `Parallel_AttentionBottleneck` of the post, whose `expand = 2` beside `expansion = 4` is `out_channels` here.
+    Shapes: x (B, in, H, W) when `shared_input`, else (B, groups * in, H, W) -> (B, groups * out, H', W').
+    With `shared_input` all groups read the same features. Then the first convolution is not grouped, since the filters
+    of each group see *all* input channels, and the shortcut is broadcast, never copied.
+    BatchNorm keeps its statistics per channel, so that of `groups * C` channels is `groups` of C without change.
+    Raises ValueError for an input of different channels, and for `groups` below 1.
     """
 
-    def __init__(self, config: BottleneckConfig) -> None:
+    def __init__(self, config: BottleneckConfig, groups: int = 1, shared_input: bool = True) -> None:
         super().__init__()
-        c = self.config = config
-        self.conv1 = nn.Conv2d(c.in_channels, c.mid_channels, kernel_size=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(c.mid_channels, c.eps, c.momentum)
-        self.conv2 = nn.Conv2d(c.mid_channels, c.mid_channels, 3, stride=c.stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(c.mid_channels, c.eps, c.momentum)
-        self.conv3 = nn.Conv2d(c.mid_channels, c.out_channels, kernel_size=1, bias=False)
-        self.bn3 = nn.BatchNorm2d(c.out_channels, c.eps, c.momentum)
+        if groups < 1:
+            raise ValueError(f"`groups` must be 1 or more, got {groups}")
+        self.config, self.groups, self.shared_input = config, groups, shared_input
+        c, g = config, groups
+        self.in_channels = c.in_channels if shared_input else g * c.in_channels
+        in_groups = 1 if shared_input else g
+        self.conv1 = nn.Conv2d(self.in_channels, g * c.mid_channels, kernel_size=1, bias=False, groups=in_groups)
+        self.bn1 = nn.BatchNorm2d(g * c.mid_channels, c.eps, c.momentum)
+        self.conv2 = nn.Conv2d(
+            g * c.mid_channels, g * c.mid_channels, 3, stride=c.stride, padding=1, bias=False, groups=g
+        )
+        self.bn2 = nn.BatchNorm2d(g * c.mid_channels, c.eps, c.momentum)
+        self.conv3 = nn.Conv2d(g * c.mid_channels, g * c.out_channels, kernel_size=1, bias=False, groups=g)
+        self.bn3 = nn.BatchNorm2d(g * c.out_channels, c.eps, c.momentum)
         self.relu = nn.ReLU(inplace=True)
-        self.ca = ChannelAttention(c.out_channels, c.reduction) if c.attention else None
-        self.sa = SpatialAttention() if c.attention else None
         self.downsample = None
         if c.downsample:
             self.downsample = nn.Sequential(
-                nn.Conv2d(c.in_channels, c.out_channels, kernel_size=1, stride=c.stride, bias=False),
-                nn.BatchNorm2d(c.out_channels, c.eps, c.momentum),
+                nn.Conv2d(self.in_channels, g * c.out_channels, 1, stride=c.stride, bias=False, groups=in_groups),
+                nn.BatchNorm2d(g * c.out_channels, c.eps, c.momentum),
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != 4 or x.shape[1] != self.config.in_channels:
-            raise ValueError(f"x: expected (B, {self.config.in_channels}, H, W), got {tuple(x.shape)}")
+        """(B, in or groups * in, H, W) -> (B, groups * out, H', W')."""
+        if x.ndim != 4 or x.shape[1] != self.in_channels:
+            whose = f", one input for all {self.groups} groups" if self.shared_input else f", {self.groups} groups"
+            wanted = f"(B, {self.in_channels}, H, W){whose if self.groups > 1 else ''}"
+            raise ValueError(f"`x` must be {wanted}, got {tuple(x.shape)}")
+        return self.relu(self.add_shortcut(self.branch(x), x))
+
+    def branch(self, x: Tensor) -> Tensor:
+        """What is added to the shortcut: the three convolutions."""
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.relu(self.bn2(self.conv2(out)))
-        out = self.bn3(self.conv3(out))
-        if self.ca is not None and self.sa is not None:
-            out = self.ca(out) * out
-            out = self.sa(out) * out
-        shortcut = x if self.downsample is None else self.downsample(x)
-        return self.relu(out + shortcut)
+        return self.bn3(self.conv3(out))
+
+    def add_shortcut(self, out: Tensor, x: Tensor) -> Tensor:
+        """`out` (B, groups * out, H, W) plus each group's shortcut, none of them copied."""
+        if self.downsample is not None:
+            return out + self.downsample(x)
+        if not self.shared_input:
+            return out + x
+        return (out.unflatten(1, (self.groups, -1)) + x.unsqueeze(1)).flatten(1, 2)

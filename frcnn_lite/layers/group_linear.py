@@ -1,17 +1,13 @@
-"""Many small Linear layers as one batched matrix product with an index."""
+"""Many small Linear layers as one batched matrix product with an index.
+
+`FastGroupLinear`, in fast_group_linear.py, computes the same faster; the state dicts of the two are the same.
+"""
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
 
 import torch
 from torch import Tensor, nn
-
-from frcnn_lite.layers.group_product import product_by_class, product_by_run
-
-# Up to this many elements (1 MiB of float32), copying each group's row once for every class costs less time than
-# launching one product a run of groups.
-REPEAT_BELOW = 2**18
 
 
 def class_to_group(nclasses_per_group: Sequence[int]) -> Tensor:
@@ -20,52 +16,16 @@ def class_to_group(nclasses_per_group: Sequence[int]) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(sizes)), sizes)
 
 
-class StackedLinears(nn.Module):
-    """Linears of one shape, stacked into `weight` (count, out, in) and `bias` (count, out): shared by the two below."""
-
-    def __init__(self, count: int, in_features: int, out_features: int, bias: bool) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(count, out_features, in_features))
-        self.bias = nn.Parameter(torch.empty(count, out_features)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw weights and biases as `nn.Linear(in_features, out_features)` draws them."""
-        bound = 1 / math.sqrt(self.weight.shape[2])
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -bound, bound)
-
-    def to_linears(self) -> nn.ModuleList:
-        """One `nn.Linear` for each of the stack, with copies of the weights: the reverse of `from_linears`."""
-        count, out_features, in_features = self.weight.shape
-        has_bias = self.bias is not None
-        linears = nn.ModuleList(nn.Linear(in_features, out_features, has_bias).to(self.weight) for _ in range(count))
-        for k, linear in enumerate(linears):
-            linear.load_state_dict({name: stack[k] for name, stack in self.named_parameters()})
-        return linears
-
-    def _copy_from(self, linears: Sequence[nn.Linear]) -> None:
-        for name, stack in self.named_parameters():
-            stack.data.copy_(torch.stack([getattr(linear, name).detach() for linear in linears]))
-
-
-def _common_shape(linears: Sequence[nn.Linear]) -> tuple[int, int, bool]:
-    """(in_features, out_features, whether with bias) of all `linears`; ValueError where they differ or are none."""
-    kinds = {(linear.in_features, linear.out_features, linear.bias is not None) for linear in linears}
-    if len(kinds) != 1:
-        raise ValueError(f"linears: expected one (in_features, out_features, bias) for all, got {sorted(kinds)}")
-    return kinds.pop()
-
-
-class GroupLinear(StackedLinears):
+class GroupLinear(nn.Module):
     """One Linear per class, each reading its group's features: (B, G, Cg) -> (B, n_classes, Cc).
 
-    Class c computes `x[:, group of c] @ weight[c].T + bias[c]`, in einsum `bni,noi->bno` on rows repeated by class.
+    Class c computes `x[:, group of c] @ weight[c].T + bias[c]`.
     `weight` is (n_classes, Cc, Cg) and `bias` (n_classes, Cc): those of a list of `nn.Linear`, stacked as they are.
-    A group may have any number of classes, none included. The repeated rows, n_classes / G times the input, are not
-    stored, except below a million bytes, where one copy costs less than a product for each run of groups.
-    Source: `Parallel_GroupLinear` of the post, completed; its bound 1 / sqrt(n_classes) is 1 / sqrt(Cg) here, as in
-    `nn.Linear`, because Cg numbers are summed.
+    A group may have any number of classes, none included. One class for every group, `(1,) * G`, is a Linear a group.
+    Raises ValueError for sizes that do not fit each other, and for an input of a different shape.
+
+    Source: `Parallel_GroupLinear` and `group_divided_linear` of a post of about 2019, completed; its bound
+    1 / sqrt(n_classes) is 1 / sqrt(Cg) here, as in `nn.Linear`, because Cg numbers are summed.
     """
 
     class_group: Tensor
@@ -78,25 +38,33 @@ class GroupLinear(StackedLinears):
         class_channels: int,
         bias: bool = True,
     ) -> None:
+        super().__init__()
         sizes = tuple(nclasses_per_group)
         if len(sizes) != n_groups or min(sizes, default=-1) < 0:
-            raise ValueError(
-                f"nclasses_per_group: expected {n_groups} numbers of classes, 0 or more each, got {len(sizes)}: {sizes}"
-            )
-        _check_positive(group_channels=group_channels, class_channels=class_channels)
-        super().__init__(sum(sizes), group_channels, class_channels, bias)
+            wanted = f"{n_groups} numbers of classes, 0 or more each"
+            raise ValueError(f"`nclasses_per_group` must be {wanted}, got {len(sizes)}: {sizes}")
+        if min(group_channels, class_channels) < 1:
+            got = f"{group_channels} and {class_channels}"
+            raise ValueError(f"`group_channels` and `class_channels` must be 1 or more, got {got}")
         self.n_groups, self.nclasses_per_group, self.n_classes = n_groups, sizes, sum(sizes)
-        self.runs = [(len(list(run)), classes) for classes, run in groupby(sizes)]
         self.group_channels, self.class_channels = group_channels, class_channels
+        self.weight = nn.Parameter(torch.empty(self.n_classes, class_channels, group_channels))
+        self.bias = nn.Parameter(torch.empty(self.n_classes, class_channels)) if bias else None
         self.register_buffer("class_group", class_to_group(sizes), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights and biases as `nn.Linear(group_channels, class_channels)` draws them."""
+        bound = 1 / math.sqrt(self.group_channels)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
+        """(B, n_groups, group_channels) -> (B, n_classes, class_channels)."""
         if x.ndim != 3 or x.shape[1:] != (self.n_groups, self.group_channels):
-            raise ValueError(f"x: expected (B, {self.n_groups}, {self.group_channels}), got {tuple(x.shape)}")
-        repeated = x.shape[0] * self.n_classes * self.group_channels
-        if len(self.runs) > 1 and repeated <= REPEAT_BELOW:
-            return product_by_class(x, self.weight, self.bias, self.class_group)
-        return product_by_run(x, self.weight, self.bias, self.runs)
+            raise ValueError(f"`x` must be (B, {self.n_groups}, {self.group_channels}), got {tuple(x.shape)}")
+        out = torch.einsum("bni,noi->bno", x[:, self.class_group], self.weight)
+        return out if self.bias is None else out + self.bias
 
     @classmethod
     def from_linears(cls, linears: Sequence[nn.Linear], nclasses_per_group: Sequence[int]) -> "GroupLinear":
@@ -106,55 +74,28 @@ class GroupLinear(StackedLinears):
         """
         sizes = tuple(nclasses_per_group)
         if sum(sizes) != len(linears) or not linears:
-            raise ValueError(
-                f"nclasses_per_group: expected sizes that sum to {len(linears)}, the number of Linears, "
-                f"got {sizes} = {sum(sizes)}"
-            )
-        layer = cls(len(sizes), sizes, *_common_shape(linears)).to(linears[0].weight)
-        layer._copy_from(linears)
+            wanted = f"sizes that sum to {len(linears)}, the number of Linears"
+            raise ValueError(f"`nclasses_per_group` must be {wanted}, got {sizes} = {sum(sizes)}")
+        kinds = {(linear.in_features, linear.out_features, linear.bias is not None) for linear in linears}
+        if len(kinds) > 1:
+            raise ValueError(f"`linears` must have one (in_features, out_features, bias), got {sorted(kinds)}")
+        layer = cls(len(sizes), sizes, *kinds.pop()).to(linears[0].weight)
+        states = [linear.state_dict() for linear in linears]
+        layer.load_state_dict({name: torch.stack([state[name] for state in states]) for name in states[0]})
         return layer
+
+    def to_linears(self) -> nn.ModuleList:
+        """One `nn.Linear` for each class, with copies of the weights: the reverse of `from_linears`."""
+        state = self.state_dict()
+        linears = nn.ModuleList()
+        for k in range(self.n_classes):
+            linear = nn.Linear(self.group_channels, self.class_channels, self.bias is not None).to(self.weight)
+            linear.load_state_dict({name: stack[k] for name, stack in state.items()})
+            linears.append(linear)
+        return linears
 
     def extra_repr(self) -> str:
         return (
             f"n_groups={self.n_groups}, nclasses_per_group={self.nclasses_per_group}, "
             f"group_channels={self.group_channels}, class_channels={self.class_channels}, bias={self.bias is not None}"
         )
-
-
-class GroupDividedLinear(StackedLinears):
-    """One Linear per group, each reading its own slice: (B, G, in) -> (B, G, out), einsum `bgi,gio->bgo`.
-
-    `weight` is (G, out, in) and `bias` (G, out), stacked `nn.Linear`s; the equation's `gio` is its transposed view.
-    Source: `group_divided_linear` of the post, which stops before its forward.
-    """
-
-    def __init__(self, n_groups: int, in_features: int, out_features: int, bias: bool = True) -> None:
-        _check_positive(n_groups=n_groups, in_features=in_features, out_features=out_features)
-        super().__init__(n_groups, in_features, out_features, bias)
-        self.n_groups, self.in_features, self.out_features = n_groups, in_features, out_features
-
-    def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != 3 or x.shape[1:] != (self.n_groups, self.in_features):
-            raise ValueError(f"x: expected (B, {self.n_groups}, {self.in_features}), got {tuple(x.shape)}")
-        return product_by_run(x, self.weight, self.bias, [(self.n_groups, 1)])
-
-    @classmethod
-    def from_linears(cls, linears: Sequence[nn.Linear]) -> "GroupDividedLinear":
-        """The layer that computes what a loop over `linears` (one a group) computes; weights copied."""
-        if not linears:
-            raise ValueError("linears: expected at least one, got none")
-        layer = cls(len(linears), *_common_shape(linears)).to(linears[0].weight)
-        layer._copy_from(linears)
-        return layer
-
-    def extra_repr(self) -> str:
-        return (
-            f"n_groups={self.n_groups}, in_features={self.in_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
-
-
-def _check_positive(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name}: expected 1 or more, got {size}")

@@ -25,7 +25,7 @@ def output_size(
     positions = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in settings]
     if min(positions) < 1:
         raise ValueError(
-            f"kernel_size: expected a window no larger than the padded image, got {_pair(kernel_size)} with dilation "
+            f"`kernel_size` must be a window no larger than the padded image, got {_pair(kernel_size)} with dilation "
             f"{_pair(dilation)} on an image of {tuple(size)} with padding {_pair(padding)}"
         )
     return positions[0], positions[1]
@@ -63,7 +63,7 @@ def fold(
     batch, rows, positions = columns.shape
     if rows % (kh * kw) or positions != oh * ow:
         raise ValueError(
-            f"columns: expected (B, C * {kh * kw}, {oh * ow}) for an image of {tuple(size)}, got {tuple(columns.shape)}"
+            f"`columns` must be (B, C * {kh * kw}, {oh * ow}) for an image of {tuple(size)}, got {tuple(columns.shape)}"
         )
     taps = columns.view(batch, rows // (kh * kw), kh * kw, oh, ow).unbind(dim=2)
     padded = columns.new_zeros(batch, rows // (kh * kw), size[0] + 2 * ph, size[1] + 2 * pw)
@@ -87,7 +87,7 @@ def filter_matrix(weight: Tensor, groups: int = 1) -> Tensor:
     Each filter is laid flat into one row; `groups` matrices, because a group sees its own channels only.
     """
     if groups < 1 or weight.shape[0] % groups:
-        raise ValueError(f"groups: expected a divisor of the {weight.shape[0]} output channels, got {groups}")
+        raise ValueError(f"`groups` must divide the {weight.shape[0]} output channels, got {groups}")
     return weight.reshape(groups, weight.shape[0] // groups, -1)
 
 
@@ -110,7 +110,7 @@ def unfold_conv2d(
     filters = filter_matrix(weight, groups)
     if channels % groups or weight.shape[1] != channels // groups:
         raise ValueError(
-            f"x: expected {weight.shape[1]} channels in each of {groups} groups, {weight.shape[1] * groups} in all, "
+            f"`x` must have {weight.shape[1]} channels in each of {groups} groups, {weight.shape[1] * groups} in all, "
             f"got {channels}"
         )
     columns = unfold(x, (kh, kw), stride, padding, dilation).unflatten(1, (groups, -1))
@@ -138,4 +138,4 @@ def _pair(value: IntPair) -> tuple[int, int]:
 
 def _check_image(x: Tensor) -> None:
     if x.ndim != 4:
-        raise ValueError(f"x: expected (B, C, H, W), got {tuple(x.shape)}")
+        raise ValueError(f"`x` must be (B, C, H, W), got {tuple(x.shape)}")

@@ -9,16 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.layers import (
-    BottleneckConfig,
-    ClassHead,
-    ClassHeadConfig,
-    GroupDividedLinear,
-    GroupedBottleneck,
-    GroupFeatures,
-    GroupLinear,
-    unfold_conv2d,
-)
+from frcnn_lite.layers import Bottleneck, BottleneckConfig, FastGroupLinear, GroupLinear, unfold_conv2d
 
 
 class UnfoldConv(nn.Module):
@@ -32,18 +23,11 @@ class UnfoldConv(nn.Module):
 
 CASES = {
     "unfold_conv2d": (UnfoldConv, (4, 4, 6, 6)),
-    "GroupedBottleneck": (
-        lambda: GroupedBottleneck(3, BottleneckConfig(8, 4, 8, attention=True, reduction=2)),
-        (4, 8, 6, 6),
-    ),
+    "Bottleneck": (lambda: Bottleneck(BottleneckConfig(8, 4, 8), groups=3), (4, 8, 6, 6)),
     "GroupLinear": (lambda: GroupLinear(3, (3, 0, 5), 8, 4), (4, 3, 8)),
-    "GroupLinear, even": (lambda: GroupLinear(3, (2, 2, 2), 8, 4), (4, 3, 8)),
-    "GroupLinear, large": (lambda: GroupLinear(3, (3, 0, 5), 2**14, 4), (4, 3, 2**14)),
-    "GroupDividedLinear": (lambda: GroupDividedLinear(3, 8, 4), (4, 3, 8)),
-    "the whole chain": (
-        lambda: nn.Sequential(GroupFeatures(6, 3, 8), ClassHead(ClassHeadConfig((3, 0, 5), 8, 4))),
-        (4, 6, 6, 6),
-    ),
+    "FastGroupLinear": (lambda: FastGroupLinear(3, (3, 0, 5), 8, 4), (4, 3, 8)),
+    "FastGroupLinear, even": (lambda: FastGroupLinear(3, (2, 2, 2), 8, 4), (4, 3, 8)),
+    "FastGroupLinear, large": (lambda: FastGroupLinear(3, (3, 0, 5), 2**14, 4), (4, 3, 2**14)),
 }
 
 
@@ -106,7 +90,7 @@ def test_compile_without_graph_breaks(case):
 
 @pytest.mark.skipif(not (shutil.which("c++") or shutil.which("g++")), reason="torch.compile needs a C++ compiler")
 def test_inductor_compiles_a_ragged_group_linear():
-    layer, x = GroupLinear(3, (3, 0, 5), 8, 4), torch.randn(4, 3, 8)
+    layer, x = FastGroupLinear(3, (3, 0, 5), 8, 4), torch.randn(4, 3, 8)
     torch.testing.assert_close(torch.compile(layer, fullgraph=True)(x), layer(x), rtol=1e-5, atol=1e-5)
 
 

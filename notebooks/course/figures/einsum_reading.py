@@ -5,11 +5,12 @@ from html import escape
 from string import ascii_uppercase
 from typing import Any
 
+import numpy as np
+
 from course import live
 from course.figures.palette import BLUE, ORANGE, VERMILLION, blend, ink_on
 from course.figures.svg import FAINT, Canvas, Figure
-from frcnn_lite.layers.einsum_explain import EinsumReading, Index, explain
-from frcnn_lite.layers.einsum_path import contraction_path
+from course.learn.einsum_explain import EinsumReading, Index, explain
 
 TILE, LINE, TOP, LEFT = 44, 19, 52, 18
 MONO = "'DejaVu Sans Mono', 'Noto Sans Mono', Consolas, monospace"
@@ -106,9 +107,9 @@ def parse_shapes(words: str) -> list[tuple[int, ...]]:
 
 
 def _path(reading: EinsumReading) -> str:
-    """The cheapest order of pairs, where there is a choice."""
+    """The cheapest order of pairs, where there is a choice and NumPy can try all of them."""
     if not 3 <= len(reading.terms) <= 6:
         return ""
-    steps = contraction_path(reading.equation, *reading.shapes)
-    lines = [f"  {step.equation}: {step.multiply_adds:,} multiply-adds" for step in steps]
-    return "\ncheapest in pairs:\n" + "\n".join(lines)
+    operands = [np.broadcast_to(0.0, shape) for shape in reading.shapes]  # the shapes are all that is looked at
+    _, report = np.einsum_path(reading.equation, *operands, optimize="optimal")
+    return f"\n\ncheapest in pairs, by numpy.einsum_path:\n{report}"

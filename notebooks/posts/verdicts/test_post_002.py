@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from verdict import verdict
 
-from frcnn_lite import layers
 import vgpu
+from course import post_002
+from frcnn_lite import layers
 
 POSTS = Path(__file__).resolve().parents[1]
 GROUPED, EINSUM = "19_grouped_convolution", "20_einsum_instead_of_many_fc_layers"
@@ -71,7 +72,7 @@ def test_the_posts_blocks_are_equal_with_packed_weights(bottlenecks):
 def test_the_first_convolution_stays_ungrouped():
     with pytest.raises(ValueError, match="in_channels must be divisible by groups"):
         nn.Conv2d(512, 12 * 256, kernel_size=1, groups=12)
-    assert layers.GroupedBottleneck(12, layers.BottleneckConfig(512, 256, 512)).conv1.groups == 1
+    assert layers.Bottleneck(layers.BottleneckConfig(512, 256, 512), groups=12).conv1.groups == 1
 
 
 @verdict(
@@ -186,11 +187,12 @@ def test_downsample_discards_the_cat(bottlenecks):
     notebook=GROUPED,
 )
 def test_attention_can_be_grouped():
-    config = layers.BottleneckConfig(8, 4, 8, attention=True, reduction=2)
-    blocks = [layers.Bottleneck(config).double() for _ in range(12)]
+    config = layers.BottleneckConfig(8, 4, 8)
+    blocks = [post_002.AttentionBottleneck(config, reduction=2).double() for _ in range(12)]
+    grouped = layers.pack_serial_blocks(blocks, post_002.AttentionBottleneck(config, groups=12, reduction=2))
     x = torch.randn(2, 8, 6, 6, dtype=torch.float64)
     loop = torch.cat([block(x) for block in blocks], dim=1)
-    torch.testing.assert_close(layers.pack_serial_blocks(blocks)(x), loop, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(grouped(x), loop, rtol=1e-10, atol=1e-10)
 
 
 @verdict(
@@ -202,13 +204,13 @@ def test_attention_can_be_grouped():
     notebook=GROUPED,
 )
 def test_the_whole_chain():
-    serial = layers.SerialGroupFeatures(64, groups=12, group_channels=16).double()
+    serial = post_002.SerialGroupFeatures(64, groups=12, group_channels=16).double()
     x = torch.randn(2, 64, 14, 14, dtype=torch.float64)
-    pooled = layers.GroupFeatures.from_serial(serial)(x)
+    pooled = post_002.GroupFeatures.from_serial(serial)(x)
     assert pooled.shape == (2, 12, 16)
     torch.testing.assert_close(pooled, serial(x), rtol=1e-10, atol=1e-10)
     with torch.device("meta"):
-        assert layers.GroupFeatures(2048, 12, 512)(torch.zeros(1, 2048, 14, 14)).shape == (1, 12, 512)
+        assert post_002.GroupFeatures(2048, 12, 512)(torch.zeros(1, 2048, 14, 14)).shape == (1, 12, 512)
 
 
 @verdict(
@@ -267,10 +269,10 @@ def test_batchnorm_of_all_channels_is_batchnorm_of_each_group():
     notebook=EINSUM,
 )
 def test_the_serial_head_and_its_replacement():
-    serial = layers.SerialClassHead(layers.ClassHeadConfig((3, 0, 5), 8, 4)).double()
+    serial = post_002.SerialClassHead(post_002.ClassHeadConfig((3, 0, 5), 8, 4)).double()
     x = torch.randn(2, 3, 8, dtype=torch.float64)
     assert serial(x).shape == (2, 8)
-    torch.testing.assert_close(layers.ClassHead.from_serial(serial)(x), serial(x), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(post_002.ClassHead.from_serial(serial)(x), serial(x), rtol=1e-10, atol=1e-10)
 
 
 @verdict(
@@ -409,7 +411,7 @@ def test_operands_as_a_list_or_one_by_one():
     notebook=GROUPED,
 )
 def test_data_parallel_runs_the_grouped_layers():
-    net = layers.GroupFeatures(8, groups=3, group_channels=4).eval()
+    net = post_002.GroupFeatures(8, groups=3, group_channels=4).eval()
     x = torch.randn(4, 8, 5, 5)
     expected = net(x).detach()
     with vgpu.virtual_gpus(2):
@@ -428,7 +430,7 @@ def test_data_parallel_runs_the_grouped_layers():
 def test_kernel_size_counts_positions():
     conv = nn.Conv1d(20480, 10240, kernel_size=20480 // 80, bias=False, groups=80, device="meta")
     assert conv.weight.numel() == 671_088_640 == 256 * 2_621_440
-    assert layers.GroupDividedLinear(80, 256, 128, bias=False).weight.numel() == 2_621_440
+    assert layers.GroupLinear(80, (1,) * 80, 256, 128, bias=False).weight.numel() == 2_621_440
 
 
 @verdict(
@@ -473,7 +475,7 @@ def test_conv1d_with_kernel_size_1_works():
 def test_group_divided_linear_is_a_fragment(linears):
     with pytest.raises(AttributeError, match="reset_parameters"):
         linears["group_divided_linear"](3, 4, 5)
-    layer = layers.GroupDividedLinear(3, 4, 5).double()
+    layer = layers.GroupLinear(3, (1, 1, 1), 4, 5).double()
     x = torch.randn(2, 3, 4, dtype=torch.float64)
     expected = torch.einsum("bgi,gio->bgo", x, layer.weight.mT) + layer.bias
     torch.testing.assert_close(layer(x), expected, rtol=1e-10, atol=1e-10)

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from frcnn_lite.layers.group_linear import GroupDividedLinear
+from frcnn_lite.layers import GroupLinear
 
 
 class ResidualLinearBlock(nn.Module):
@@ -30,12 +30,12 @@ class GroupedResidualLinear(nn.Module):
 
     def __init__(self, n_groups: int, in_channels: int, reduction: int, out_channels: int) -> None:
         super().__init__()
-        hidden = _hidden(in_channels, reduction)
-        self.fc1 = GroupDividedLinear(n_groups, in_channels, hidden)
-        self.fc2 = GroupDividedLinear(n_groups, hidden, out_channels)
+        hidden, each = _hidden(in_channels, reduction), (1,) * n_groups
+        self.fc1 = GroupLinear(n_groups, each, in_channels, hidden)
+        self.fc2 = GroupLinear(n_groups, each, hidden, out_channels)
         self.shortcut = None
         if in_channels != out_channels:
-            self.shortcut = GroupDividedLinear(n_groups, in_channels, out_channels, bias=False)
+            self.shortcut = GroupLinear(n_groups, each, in_channels, out_channels, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.shortcut is None else self.shortcut(x)
@@ -44,5 +44,5 @@ class GroupedResidualLinear(nn.Module):
 
 def _hidden(in_channels: int, reduction: int) -> int:
     if reduction < 1 or in_channels % reduction:
-        raise ValueError(f"reduction: expected a divisor of in_channels ({in_channels}), got {reduction}")
+        raise ValueError(f"`reduction` must divide in_channels ({in_channels}), got {reduction}")
     return in_channels // reduction

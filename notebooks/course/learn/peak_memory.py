@@ -1,54 +1,12 @@
-"""Two honest measures of a piece of code: seconds, paired with its rivals', and bytes alive at the worst moment."""
+"""How many bytes of tensors are alive at the worst moment of a piece of code."""
 
-import random
-import statistics
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-
-TURN = 0.004  # seconds
-
-
-def paired_times(
-    candidates: Mapping[str, Callable[[], Any]], rounds: int = 20, device: str | torch.device = "cpu"
-) -> dict[str, list[float]]:
-    """Seconds a call, `rounds` numbers a candidate, after a few calls to warm up.
-
-    Every round runs all candidates, so that a slow moment of the machine hurts all of them: compare the ratios of a
-    round, or medians. A round shuffles them and repeats a short call until its turn lasts `TURN`, so that none always
-    meets the caches and the heap of the same neighbour. On a GPU each turn is waited for. Times on virtual GPUs mean
-    nothing.
-    """
-    if rounds < 1:
-        raise ValueError(f"rounds: expected 1 or more, got {rounds}")
-    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else lambda: None
-
-    def turn(call: Callable[[], Any], calls: int) -> float:
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        wait()
-        return (time.perf_counter() - start) / calls
-
-    warm = {name: min(turn(call, 1), turn(call, 1)) for name, call in candidates.items()}
-    calls = {name: max(1, round(TURN / seconds)) for name, seconds in warm.items()}
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    order = random.Random(0)
-    for _ in range(rounds):
-        for name in order.sample(list(candidates), len(candidates)):
-            times[name].append(turn(candidates[name], calls[name]))
-    return times
-
-
-def median_ratio(times: Mapping[str, list[float]], name: str, base: str) -> float:
-    """How many times longer `name` takes than `base`: the median over the rounds, each compared with itself."""
-    return statistics.median(a / b for a, b in zip(times[name], times[base], strict=True))
 
 
 class MemoryMeter(TorchDispatchMode):

@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite.layers.bottleneck import Bottleneck, BottleneckConfig
-from frcnn_lite.layers.grouped_bottleneck import GroupedBottleneck
-from frcnn_lite.layers.pack import pack_serial_blocks, unpack
+from course.post_002.attention import AttentionBottleneck
+from frcnn_lite.layers import Bottleneck, BottleneckConfig, pack_serial_blocks, unpack
 
 
 def reduce_conv(in_channels: int, out_channels: int) -> nn.Sequential:
@@ -20,10 +19,10 @@ class SerialGroupFeatures(nn.Module):
 
     def __init__(self, in_channels: int, groups: int, group_channels: int, attention: bool = False) -> None:
         super().__init__()
-        config = _branch(group_channels, attention)
-        self.in_channels = in_channels
+        self.in_channels, self.groups, self.group_channels = in_channels, groups, group_channels
+        self.attention = attention
         self.reduce_conv = reduce_conv(in_channels, group_channels)
-        self.attention_convs = nn.ModuleList(Bottleneck(config) for _ in range(groups))
+        self.attention_convs = nn.ModuleList(_branch(group_channels, attention) for _ in range(groups))
         self.gmp = nn.AdaptiveMaxPool2d(1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -37,39 +36,39 @@ class GroupFeatures(nn.Module):
 
     def __init__(self, in_channels: int, groups: int, group_channels: int, attention: bool = False) -> None:
         super().__init__()
-        self.in_channels = in_channels
+        self.in_channels, self.groups, self.group_channels = in_channels, groups, group_channels
+        self.attention = attention
         self.reduce_conv = reduce_conv(in_channels, group_channels)
-        self.attention_convs = GroupedBottleneck(groups, _branch(group_channels, attention))
+        self.attention_convs = _branch(group_channels, attention, groups)
         self.gmp = nn.AdaptiveMaxPool2d(1)
 
     def forward(self, x: Tensor) -> Tensor:
         out = self.gmp(self.attention_convs(self.reduce_conv(x)))
         # row-major order: group after group, each with its channels in order
-        return out.view(x.shape[0], self.attention_convs.groups, -1)
+        return out.view(x.shape[0], self.groups, self.group_channels)
 
     @classmethod
     def from_serial(cls, serial: SerialGroupFeatures) -> "GroupFeatures":
         """The loop-free chain with the weights of the serial one."""
-        convs = [conv for conv in serial.attention_convs if isinstance(conv, Bottleneck)]
-        config = convs[0].config
-        grouped = cls(serial.in_channels, len(convs), config.out_channels, config.attention)
+        grouped = cls(serial.in_channels, serial.groups, serial.group_channels, serial.attention)
         grouped = grouped.to(next(serial.parameters()))
         grouped.reduce_conv.load_state_dict(serial.reduce_conv.state_dict())
-        grouped.attention_convs = pack_serial_blocks(convs)
+        pack_serial_blocks(list(serial.attention_convs), grouped.attention_convs)
         return grouped.train(serial.training)
 
     def to_serial(self) -> SerialGroupFeatures:
         """The serial chain with the weights of this one."""
-        groups, config = self.attention_convs.groups, self.attention_convs.config
-        serial = SerialGroupFeatures(self.in_channels, groups, config.out_channels, config.attention)
+        serial = SerialGroupFeatures(self.in_channels, self.groups, self.group_channels, self.attention)
         serial = serial.to(next(self.parameters()))
         serial.reduce_conv.load_state_dict(self.reduce_conv.state_dict())
-        serial.attention_convs = nn.ModuleList(unpack(self.attention_convs))
+        branch = _branch(self.group_channels, self.attention)
+        serial.attention_convs = nn.ModuleList(unpack(self.attention_convs, branch, self.groups))
         return serial.train(self.training)
 
 
-def _branch(group_channels: int, attention: bool) -> BottleneckConfig:
-    """One branch of the post: squeezed by two, back to the same channels."""
+def _branch(group_channels: int, attention: bool, groups: int = 1) -> Bottleneck:
+    """`groups` branches of the post: squeezed by two, back to the same channels."""
     if group_channels < 2 or group_channels % 2:
-        raise ValueError(f"group_channels: expected an even number, squeezed by two, got {group_channels}")
-    return BottleneckConfig(group_channels, group_channels // 2, group_channels, attention=attention)
+        raise ValueError(f"`group_channels` must be an even number, squeezed by two, got {group_channels}")
+    config = BottleneckConfig(group_channels, group_channels // 2, group_channels)
+    return (AttentionBottleneck if attention else Bottleneck)(config, groups)

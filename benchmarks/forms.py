@@ -11,9 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from frcnn_lite.layers.bottleneck import Bottleneck
-from frcnn_lite.layers.grouped_bottleneck import GroupedBottleneck
-from frcnn_lite.layers.pack import pack_serial_blocks
+from frcnn_lite.layers import Bottleneck, pack_serial_blocks
 
 
 class Form(NamedTuple):
@@ -22,12 +20,8 @@ class Form(NamedTuple):
     call: Callable[[Tensor], Tensor]
     parameters: list[Tensor]
 
-    def step(self, x: Tensor, backward: bool = True) -> None:
-        """One forward, and with `backward` the gradients of half the output's squared norm, replacing old ones."""
-        if not backward:
-            with torch.no_grad():
-                self.call(x)
-            return
+    def step(self, x: Tensor) -> None:
+        """One forward, and the gradients of half the output's squared norm, replacing old ones."""
         for tensor in [x, *self.parameters]:
             tensor.grad = None
         out = self.call(x)
@@ -35,7 +29,7 @@ class Form(NamedTuple):
 
 
 class BottleneckLoop(nn.Module):
-    """The loop as a module with the interface of `GroupedBottleneck`."""
+    """The loop as a module."""
 
     def __init__(self, blocks: Sequence[Bottleneck]) -> None:
         super().__init__()
@@ -51,7 +45,7 @@ def bottleneck_forms(blocks: Sequence[Bottleneck]) -> dict[str, Form]:
     Each form owns a copy of the weights, so that one step of one form leaves the others as they are.
     """
     loop = BottleneckLoop([deepcopy(block) for block in blocks])
-    grouped, by_matmul = pack_serial_blocks(blocks), pack_serial_blocks(blocks)
+    grouped, by_matmul = (pack_serial_blocks(blocks, Bottleneck(blocks[0].config, len(blocks))) for _ in range(2))
     return {
         "loop": Form(loop, list(loop.parameters())),
         "grouped": Form(grouped, list(grouped.parameters())),
@@ -68,7 +62,7 @@ def _vmap_form(blocks: Sequence[Bottleneck]) -> Form:
     return Form(lambda x: mapped(parameters, buffers, x).transpose(0, 1).flatten(1, 2), list(parameters.values()))
 
 
-def _expand_by_matmul(grouped: GroupedBottleneck, x: Tensor) -> Tensor:
+def _expand_by_matmul(grouped: Bottleneck, x: Tensor) -> Tensor:
     """The grouped forward whose last convolution, 1x1, is written as the matrix product that it is."""
     out = grouped.relu(grouped.bn1(grouped.conv1(x)))
     out = grouped.relu(grouped.bn2(grouped.conv2(out)))
@@ -76,7 +70,4 @@ def _expand_by_matmul(grouped: GroupedBottleneck, x: Tensor) -> Tensor:
     weight = grouped.conv3.weight.view(grouped.groups, -1, grouped.config.mid_channels)
     pixels = out.unflatten(1, (grouped.groups, -1)).flatten(3)
     out = grouped.bn3((weight @ pixels).flatten(1, 2).unflatten(2, (height, width)))
-    if grouped.ca is not None and grouped.sa is not None:
-        out = grouped.ca(out) * out
-        out = grouped.sa(out) * out
     return grouped.relu(grouped.add_shortcut(out, x))

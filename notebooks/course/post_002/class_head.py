@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite.layers.graph_attention import GraphAttention
-from frcnn_lite.layers.group_linear import GroupDividedLinear, GroupLinear
-from frcnn_lite.layers.residual_linear import GroupedResidualLinear, ResidualLinearBlock
+from course.post_002.graph_attention import GraphAttention
+from course.post_002.residual_linear import GroupedResidualLinear, ResidualLinearBlock
+from frcnn_lite.layers import GroupLinear
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class SerialClassHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 3 or x.shape[1:] != (self.config.n_groups, self.config.group_channels):
-            expected = f"(B, {self.config.n_groups}, {self.config.group_channels})"
-            raise ValueError(f"x: expected {expected}, got {tuple(x.shape)}")
+            wanted = f"(B, {self.config.n_groups}, {self.config.group_channels})"
+            raise ValueError(f"`x` must be {wanted}, got {tuple(x.shape)}")
         class_fcs = iter(self.class_fcs)
         rows = [next(class_fcs)(x[:, i]) for i, n in enumerate(self.config.nclasses_per_group) for _ in range(n)]
         features = self.gat(torch.stack(rows, dim=1))
@@ -64,7 +64,7 @@ class ClassHead(nn.Module):
         self.gat = GraphAttention(c.class_channels)
         self.fcs = nn.Sequential(
             GroupedResidualLinear(c.n_classes, c.class_channels, c.reduction, c.class_channels),
-            GroupDividedLinear(c.n_classes, c.class_channels, 1),
+            GroupLinear(c.n_classes, (1,) * c.n_classes, c.class_channels, 1),
         )
 
     def forward(self, x: Tensor) -> Tensor:

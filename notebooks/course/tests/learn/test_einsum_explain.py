@@ -1,3 +1,5 @@
+"""An einsum equation read aloud: the loops that it prints compute what einsum computes."""
+
 import math
 
 import pytest
@@ -5,8 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frcnn_lite.layers import contraction_path, explain
-from frcnn_lite.layers.einsum_path import left_to_right
+from course.learn.einsum_explain import explain
 
 
 def run_loop_nest(reading, *tensors):
@@ -39,22 +40,6 @@ def test_the_printed_loops_compute_what_einsum_computes(case):
     torch.testing.assert_close(run_loop_nest(reading, *tensors), expected, rtol=1e-10, atol=1e-10)
 
 
-@given(equations())
-@settings(max_examples=40, deadline=None)
-def test_contracting_along_the_path_gives_the_same(case):
-    equation, shapes = case
-    if len(shapes) < 2:
-        return
-    tensors = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
-    expected, operands = torch.einsum(equation, *tensors), list(tensors)
-    for step in contraction_path(equation, *shapes):
-        pair = [operands[k] for k in step.positions]
-        operands = [t for k, t in enumerate(operands) if k not in step.positions]
-        operands.append(torch.einsum(step.equation, *pair))
-        assert operands[-1].shape == step.result_shape
-    torch.testing.assert_close(operands[0], expected, rtol=1e-10, atol=1e-10)
-
-
 def test_reading_names_the_fate_of_every_letter():
     reading = explain("bgi,gio->bgo", (2, 3, 4), (3, 4, 5))
     assert [(i.name, i.size, i.summed) for i in reading.indices] == [
@@ -83,16 +68,6 @@ def test_output_left_out_is_the_letters_that_occur_once():
     assert explain("ii", (3, 3)).equation == "ii->"
 
 
-def test_path_of_a_low_rank_product():
-    shapes = (32, 512), (512, 512), (512, 2)
-    best = contraction_path("bi,ij,jo->bo", *shapes)
-    assert [step.equation for step in best] == ["ij,jo->io", "bi,io->bo"]
-    assert sum(step.multiply_adds for step in best) == 512 * 512 * 2 + 32 * 512 * 2
-    torchs = left_to_right("bi,ij,jo->bo", *shapes)
-    assert [step.equation for step in torchs] == ["bi,ij->bj", "bj,jo->bo"]
-    assert sum(step.multiply_adds for step in torchs) == 32 * 512 * 512 + 32 * 512 * 2
-
-
 @pytest.mark.parametrize(
     ("equation", "shapes", "words"),
     [
@@ -107,8 +82,3 @@ def test_path_of_a_low_rank_product():
 def test_errors_name_what_came(equation, shapes, words):
     with pytest.raises(ValueError, match=words):
         explain(equation, *shapes)
-
-
-def test_path_needs_two_operands():
-    with pytest.raises(ValueError, match="expected 2 to 6 operands"):
-        contraction_path("ij->i", (2, 3))
