@@ -2,7 +2,6 @@
 
 from frcnn_lite.export.adaptive_pool import rewrite_adaptive_pools
 from frcnn_lite.export.paddle import load_paddle_into
-from frcnn_lite.export.prelu import rewrite_prelu
 from frcnn_lite.export.safe_pickle import load_arrays
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 from frcnn_lite.export.weight_files import read_weights, write_weights
@@ -15,6 +14,5 @@ __all__ = [
     "read_weights",
     "revert_sync_batchnorm",
     "rewrite_adaptive_pools",
-    "rewrite_prelu",
     "write_weights",
 ]

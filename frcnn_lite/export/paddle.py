@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from frcnn_lite.export.weights import load_state_into
-
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 ALIKE = (*CONVOLUTIONS, nn.Embedding, nn.GroupNorm, nn.LayerNorm)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -141,7 +139,7 @@ def load_paddle_into(
     if not report.is_complete:
         raise PaddleError(report)
     own = model.state_dict()
-    load_state_into(model, {**state, **{name: own[name] for name in own if name.endswith(COUNTER)}})
+    model.load_state_dict({**state, **{name: own[name] for name in own if name.endswith(COUNTER)}})
     return report
 
 

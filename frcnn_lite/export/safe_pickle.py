@@ -1,20 +1,24 @@
 """Read a pickle that may hold NumPy arrays, text and numbers, and nothing else.
 
 A pickle is a program for a small stack machine, and some of its instructions import a name and call it: opening a
-foreign `.pdparams` or `.pkl` with `pickle.load` runs whatever its author wanted. Here the program is read by
-`pickletools.genops`, which runs nothing, and interpreted by the few instructions below. A global is looked up in a
-short table of names that stand for *descriptions* of arrays; nothing is imported, nothing is called.
+foreign `.pdparams` or `.pkl` with `pickle.load` runs whatever its author wanted. Here the machine of the standard
+library runs with the instructions that arrays need and no others, and what a file looks up by name is found in a short
+table of *stand-ins*. Nothing is imported, and nothing of NumPy is called before sizes and types have been checked.
 
-Memory: bytes are taken only if they are in the file, and an array is a view of its bytes, so a shape cannot ask for
-more than the file holds.
+Memory and time: bytes are taken only if they are in the file, and an array is a view of its bytes, so a shape cannot
+ask for more than the file holds. It is the machine written in Python, `pickle._Unpickler`, whose instructions can be
+taken away. `pickle.Unpickler`, written in C, keeps them all, whatever its `find_class` says: nine bytes make it fill
+gigabytes with an empty memo, and a key of nested tuples takes it for ever to hash.
 """
 
+import io
 import math
+import pickle
 import pickletools
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,48 +27,14 @@ DTYPE = re.compile(r"[fiu][1248]|f16|b1|c8|c16")
 
 
 class UnsafePickleError(ValueError):
-    """The file asks for more than arrays, or is no whole pickle."""
-
-
-@dataclass
-class _Array:
-    value: np.ndarray | None = None  # None until BUILD brings shape, type and bytes
-
-
-@dataclass
-class _DType:
-    code: str
-    order: str = "<"
-
-
-_MARK = object()
-_GLOBALS = {
-    "numpy.core.multiarray _reconstruct": "array",  # NumPy 1
-    "numpy._core.multiarray _reconstruct": "array",  # NumPy 2
-    "numpy ndarray": "ndarray",
-    "numpy dtype": "dtype",
-    "_codecs encode": "bytes",  # how protocols below 3 write bytes
-    "__builtin__ bytes": "no bytes",  # and how they write b""
-    "collections OrderedDict": "dict",
-}
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_NUMBERS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}
-_TEXTS = {"BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
-_LITERALS = {*_NUMBERS, *_TEXTS, "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
-_EMPTY: dict[str, type] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-
-
-@dataclass(frozen=True)
-class _Global:
-    kind: str
+    """The file asks for more than arrays, or is not a whole pickle."""
 
 
 def load_arrays(file: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """The dict in a pickle file: text to array, or to a dict of text; arrays are read-only views of the file's bytes.
 
-    Raises FileNotFoundError, and UnsafePickleError naming the instruction and its position for anything else than
-    arrays in a dict, for a damaged file, and for one larger than `max_bytes`.
+    Raises FileNotFoundError, and UnsafePickleError naming what the file asks for that is not an array in a dict, also
+    for a damaged file, and for one larger than `max_bytes`.
     """
     path = Path(file)
     size = path.stat().st_size
@@ -75,133 +45,137 @@ def load_arrays(file: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
 
 def read_arrays(data: bytes, name: str = "pickle") -> dict[str, Any]:
     """`load_arrays` of bytes in memory; `name` stands in error messages."""
-    machine = _Machine()
-    position = None
     try:
-        for opcode, argument, position in pickletools.genops(data):  # noqa: B007 - the error names it
-            if opcode.name == "STOP":
-                break
-            machine.run(opcode.name, argument)
-        return _checked(machine.result())
+        return _checked(_Machine(io.BytesIO(data), encoding="latin1").load())
     except UnsafePickleError as error:
-        raise UnsafePickleError(f"{name}, byte {position}: {error}") from None
-    # what a malformed program does to a stack, a memo or an array; genops says ValueError for one cut short
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError) as error:
-        raise UnsafePickleError(f"{name}, byte {position}: damaged pickle ({type(error).__name__}: {error})") from None
+        raise UnsafePickleError(f"{name}: {error}") from None
+    except Exception as error:  # whatever a malformed program does to a stack, a memo or an array
+        raise UnsafePickleError(f"{name}: damaged pickle ({type(error).__name__}: {error})") from None
 
 
-class _Machine:
-    """The stack and the memo of a pickle, without import and call."""
+class _Array:
+    """Stands for an array; empty until BUILD brings shape, type and bytes."""
+
+    __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+        self.value: np.ndarray | None = None
 
-    def run(self, name: str, argument: Any) -> None:
-        """One instruction."""
-        stack = self.stack
-        if name in _LITERALS:
-            stack.append(argument)
-        elif name in _CONSTANTS:
-            stack.append(_CONSTANTS[name])
-        elif name in _EMPTY:
-            stack.append(_EMPTY[name]())
-        elif name in _TUPLES:
-            stack.append(tuple(reversed([stack.pop() for _ in range(_TUPLES[name])])))
-        elif name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
-            self.memo[len(self.memo) if argument is None else argument] = stack[-1]
-        elif name in ("BINGET", "LONG_BINGET", "GET"):
-            stack.append(self.memo[argument])
-        elif name not in ("PROTO", "FRAME"):
-            self._compose(name, argument)
-
-    def _compose(self, name: str, argument: Any) -> None:
-        stack = self.stack
-        if name == "MARK":
-            stack.append(_MARK)
-        elif name == "TUPLE":
-            stack.append(tuple(self._above_mark()))
-        elif name == "SETITEMS":
-            items = self._above_mark()
-            _set_items(stack[-1], items[::2], items[1::2])
-        elif name == "SETITEM":
-            value, key = stack.pop(), stack.pop()
-            _set_items(stack[-1], [key], [value])
-        elif name == "GLOBAL":
-            stack.append(_look_up(argument))
-        elif name == "STACK_GLOBAL":
-            attribute, module = stack.pop(), stack.pop()
-            stack.append(_look_up(f"{module} {attribute}"))
-        elif name == "REDUCE":
-            arguments, called = stack.pop(), stack.pop()
-            stack.append(_describe(called, arguments))
-        elif name == "BUILD":
-            state = stack.pop()
-            _complete(stack[-1], state)
-        else:
-            raise UnsafePickleError(f"{name} has no business in a file of arrays")
-
-    def _above_mark(self) -> list[Any]:
-        items: list[Any] = []
-        while (item := self.stack.pop()) is not _MARK:
-            items.append(item)
-        return items[::-1]
-
-    def result(self) -> Any:
-        """What STOP leaves."""
-        (value,) = self.stack
-        return value
+    def __setstate__(self, state: Any) -> None:
+        if self.value is not None or not isinstance(state[2], _DType):
+            raise UnsafePickleError("BUILD of something that is not a plain array")
+        _version, shape, dtype, fortran, data = state
+        raw = data.encode("latin1") if type(data) is str else data  # text: written by Python 2
+        kind = np.dtype(dtype.order + dtype.code)
+        if type(raw) is not bytes or not all(type(n) is int and n >= 0 for n in shape):
+            raise UnsafePickleError("an array needs sizes and bytes")
+        if math.prod(shape) * kind.itemsize != len(raw):
+            raise UnsafePickleError(f"an array of shape {shape}, {kind}, with {len(raw)} bytes")
+        self.value = np.frombuffer(raw, kind).reshape(shape, order="F" if fortran else "C")
 
 
-def _look_up(name: str) -> _Global:
-    if name not in _GLOBALS:
-        raise UnsafePickleError(f"wants {name.replace(' ', '.')!r}; only NumPy arrays are admitted")
-    return _Global(_GLOBALS[name])
+class _DType:
+    """Stands for the type of an array: a code such as "f4", and a byte order."""
+
+    __slots__ = ("code", "order")
+
+    def __init__(self, code: str) -> None:
+        self.code, self.order = code, "<"
+
+    def __setstate__(self, state: Any) -> None:
+        if state[1] not in ("<", ">", "|") or state[2:5] != (None, None, None):
+            raise UnsafePickleError("BUILD of a type that is not plain")
+        self.order = state[1]
 
 
-def _set_items(target: Any, keys: list[Any], values: list[Any]) -> None:
-    # text only: to hash a key made of nested tuples can take for ever
-    if type(target) is not dict or not all(type(key) is str for key in keys):
-        raise UnsafePickleError("keys must be text, in a dict")
-    target.update(zip(keys, values, strict=True))
+class _Global:
+    """Stands for what a file looks up by name; called, it gives a stand-in or plain data."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(self, *arguments: Any) -> Any:
+        match self.kind, arguments:
+            case "array", (_Global(kind="ndarray"), *_):
+                return _Array()
+            case "dtype", (str() as code, *_) if DTYPE.fullmatch(code):
+                return _DType(code)
+            case "bytes", (str() as text, "latin1"):
+                return text.encode("latin1")
+            case "no bytes", ():
+                return b""
+            case "dict", ():
+                return {}
+        raise UnsafePickleError(f"calls {self.kind} in a way that makes no plain array")
+
+    def __setstate__(self, state: Any) -> NoReturn:
+        raise UnsafePickleError(f"BUILD of {self.kind}, which is not an array")
 
 
-def _describe(called: Any, arguments: Any) -> Any:
-    """The description that stands for calling one of the admitted globals."""
-    kind = called.kind if isinstance(called, _Global) else None
-    if kind == "array" and arguments[0] == _Global("ndarray"):
-        return _Array()
-    if kind == "dtype" and type(arguments[0]) is str and DTYPE.fullmatch(arguments[0]):
-        return _DType(arguments[0])
-    if kind == "bytes" and type(arguments[0]) is str and arguments[1:] == ("latin1",):
-        return arguments[0].encode("latin1")
-    if kind in ("dict", "no bytes") and arguments == ():
-        return {} if kind == "dict" else b""
-    raise UnsafePickleError(f"calls {kind or 'something that is no function'} in a way that makes no plain array")
+_GLOBALS = {
+    "numpy.core.multiarray._reconstruct": "array",  # NumPy 1
+    "numpy._core.multiarray._reconstruct": "array",  # NumPy 2
+    "numpy.ndarray": "ndarray",
+    "numpy.dtype": "dtype",
+    "_codecs.encode": "bytes",  # how protocols below 3 write bytes
+    "__builtin__.bytes": "no bytes",  # and how they write b""
+    "collections.OrderedDict": "dict",
+}
+_INSTRUCTIONS = (
+    *("PROTO", "FRAME", "MARK", "STOP", "NONE", "NEWTRUE", "NEWFALSE"),
+    *("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"),
+    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+    *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT"),
+    *("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE", "GET", "BINGET", "LONG_BINGET"),
+    *("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD"),
+)
 
 
-def _complete(target: Any, state: Any) -> None:
-    """BUILD: fill in a description."""
-    if isinstance(target, _DType) and state[1] in ("<", ">", "|") and state[2:5] == (None, None, None):
-        target.order = state[1]
-    elif isinstance(target, _Array) and target.value is None and isinstance(state[2], _DType):
-        target.value = _array(*state)
-    else:
-        raise UnsafePickleError("BUILD of something that is no plain array")
+class _Admitted(dict[int, Any]):
+    """What each instruction does, by its code; an instruction that is not there is refused by name."""
+
+    def __missing__(self, code: int) -> NoReturn:
+        name = {ord(opcode.code): opcode.name for opcode in pickletools.opcodes}.get(code, f"byte {code}")
+        raise UnsafePickleError(f"{name} has no business in a file of arrays")
 
 
-def _array(_version: int, shape: tuple[int, ...], dtype: _DType, fortran: bool, data: bytes | str) -> np.ndarray:
-    raw = data.encode("latin1") if type(data) is str else data  # text: written by Python 2
-    kind = np.dtype(dtype.order + dtype.code)
-    if type(raw) is not bytes or not all(type(n) is int and n >= 0 for n in shape):
-        raise UnsafePickleError("an array needs sizes and bytes")
-    if math.prod(shape) * kind.itemsize != len(raw):
-        raise UnsafePickleError(f"an array of shape {shape}, {kind}, with {len(raw)} bytes")
-    return np.frombuffer(raw, kind).reshape(shape, order="F" if fortran else "C")
+class _Machine(pickle._Unpickler):  # type: ignore[name-defined, misc]
+    """The stack and the memo of a pickle, without import."""
+
+    stack: list[Any]
+    pop_mark: Callable[[], list[Any]]
+    dispatch = _Admitted(
+        (code, pickle._Unpickler.dispatch[code])  # type: ignore[attr-defined]
+        for code in (getattr(pickle, name)[0] for name in _INSTRUCTIONS)
+    )
+
+    def find_class(self, module: str, name: str) -> _Global:
+        if f"{module}.{name}" not in _GLOBALS:
+            raise UnsafePickleError(f"wants '{module}.{name}'; only NumPy arrays are admitted")
+        return _Global(_GLOBALS[f"{module}.{name}"])
+
+    def load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._set([key], [value])
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()
+        self._set(items[::2], items[1::2])
+
+    def _set(self, keys: list[Any], values: list[Any]) -> None:
+        # text only: to hash a key made of nested tuples can take for ever
+        if type(self.stack[-1]) is not dict or not all(type(key) is str for key in keys):
+            raise UnsafePickleError("keys must be text, in a dict")
+        self.stack[-1].update(zip(keys, values, strict=True))
+
+    dispatch |= {pickle.SETITEM[0]: load_setitem, pickle.SETITEMS[0]: load_setitems}
 
 
 def _checked(value: Any) -> dict[str, Any]:
-    """Arrays in place of their descriptions, and nothing nested deeper than a dict of text in the dict."""
+    """Arrays in place of their stand-ins, and nothing nested deeper than a dict of text in the dict."""
     if type(value) is not dict:
         raise UnsafePickleError(f"holds a {type(value).__name__}, not a dict of arrays")
     found: dict[str, Any] = {}

@@ -1,17 +1,15 @@
 """Put named tensors into a model, whatever wrapped it when it was saved, and say what became of every name.
 
-`engine.load_weights` opens a detector of this package together with its configuration. This one takes any model that
-is already built and any file of `weight_files`; hence the longer name.
+The tensors come from any reader of files, such as `torch.load(file, map_location="cpu", weights_only=True)` or
+`read_weights` of weight_files.py. (`engine.load_weights` is a different function: it opens a detector of this package
+together with its configuration.)
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-
-from frcnn_lite.export.weight_files import read_weights
 
 WRAPPERS = ("module.", "_orig_mod.")  # DataParallel and DistributedDataParallel; torch.compile
 
@@ -58,21 +56,14 @@ class LoadReport:
         return "\n".join(lines)
 
 
-def load_weights_into(
-    model: nn.Module, file: str | Path, *, partial: bool = False, section: str | None = None
-) -> LoadReport:
-    """Load a file into `model`, whether either was wrapped or bare; each tensor keeps the model's device and type.
+def load_weights_into(model: nn.Module, weights: Mapping[str, Tensor], *, partial: bool = False) -> LoadReport:
+    """Load named tensors into `model`, whether either was wrapped or bare; each keeps the model's device and type.
 
-    partial: load what fits and report the rest; otherwise anything missing, unused or of another shape raises
-    WeightsError, and the model is as it was. section: see `read_weights`, whose errors pass through.
+    partial: load what fits and report the rest; otherwise anything missing, unused or of a different shape raises
+    WeightsError, and the model is as it was. Raises ValueError when no name at all is shared.
     """
-    return load_state_into(model, read_weights(file, section), partial=partial)
-
-
-def load_state_into(model: nn.Module, state: Mapping[str, Tensor], *, partial: bool = False) -> LoadReport:
-    """The same from tensors in memory. Raises WeightsError, and ValueError when no name at all is shared."""
     own, _ = unwrapped(model.state_dict())
-    given, prefix = unwrapped(state)
+    given, prefix = unwrapped(weights)
     report = compare(own, given, prefix)
     if not report.is_complete and not partial:
         raise WeightsError(report)

@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import struct
+import sys
 import tracemalloc
 
 import numpy as np
@@ -23,6 +24,14 @@ ARRAYS = {
 }
 
 
+# An array of two ones as NumPy 1 and Python 2 wrote it: an empty array in a dict, and what BUILD fills it with.
+OLD = b"\x80\x02}X\1\0\0\0wcnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\1b\x87R"
+STATE = (
+    b"(K\x01K\x02\x85cnumpy\ndtype\nX\x02\0\0\0f4\x89\x88\x87R(K\x03X\1\0\0\0<NNN"
+    b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89U\x08" + np.ones(2, "<f4").tobytes() + b"tb"
+)
+
+
 @pytest.mark.parametrize("protocol", [2, 3, 4])
 @pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
 def test_reads_what_pickle_reads(tmp_path, protocol, kind):
@@ -39,11 +48,7 @@ def test_reads_what_pickle_reads(tmp_path, protocol, kind):
 def test_reads_numpy_1_and_python_2():
     new = pickle.dumps({"w": np.ones(2, "f4")}, protocol=2)
     assert np.array_equal(read_arrays(new.replace(b"numpy._core", b"numpy.core"))["w"], [1, 1])
-    raw = np.ones(2, "<f4").tobytes()
-    state = b"(K\x01K\x02\x85cnumpy\ndtype\nX\x02\0\0\0f4\x89\x88\x87R(K\x03X\1\0\0\0<NNN"
-    state += b"J\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89"
-    old = b"\x80\x02}X\1\0\0\0wcnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\1b\x87R" + state
-    assert np.array_equal(read_arrays(old + b"U" + bytes([len(raw)]) + raw + b"tbs.")["w"], [1, 1])
+    assert np.array_equal(read_arrays(OLD + STATE + b"s.")["w"], [1, 1])
 
 
 class Calls:
@@ -100,9 +105,38 @@ def hostile():
     yield "deep nesting", b"\x80\x02" + b"(" * 100_000 + b"t" * 100_000 + b"."
     yield "persistent id", b"Pflag\n."
     yield "extension registry", b"\x80\x02\x82\x01."
-    yield "INST", b"(Vtouch flag\nios\nsystem\n."
-    yield "OBJ", b"(cos\nsystem\nVtouch flag\no."
+    yield "INST", b"(X\x0a\0\0\0touch flagios\nsystem\n."
+    yield "OBJ", b"(cos\nsystem\nX\x0a\0\0\0touch flago."
     yield "NEWOBJ", b"\x80\x02cos\nsystem\nVtouch flag\n\x85\x81."
+    yield "NEWOBJ of what is admitted", b"\x80\x02ccollections\nOrderedDict\n)\x81."
+    yield "NEWOBJ_EX", b"\x80\x04ccollections\nOrderedDict\n)}\x92."
+    yield "OBJ of what is admitted", b"\x80\x02(ccollections\nOrderedDict\no."
+    yield "persistent id on the stack", b"\x80\x02U\x04flagQ."
+    yield "extension registry, four bytes", b"\x80\x02\x84\x01\x00\x00\x00."
+    yield "DUP", b"\x80\x02}2."
+    yield "a set with nested tuples", b"\x80\x04\x8f()" + b"\x94h\x00\x86" * 64 + b"\x90."
+    yield "a bytearray", b"\x80\x05\x96" + struct.pack("<Q", 1) + b"x."
+    yield "a buffer from outside", b"\x80\x05\x97\x98."
+    yield "a list that grows", b"\x80\x02](U\x01ae."
+    yield "LONG4", b"\x80\x02\x8b\x01\x00\x00\x00\x01."
+    yield "builtins.getattr", b"\x80\x02cbuiltins\ngetattr\ncnumpy\nndarray\nU\x09__class__\x86R."
+    yield "importlib", global_call("importlib", "import_module", "this")
+    yield "a module that nobody has imported", global_call("antigravity", "fly", "")
+    yield "attributes of what is admitted", b"\x80\x04\x8c\x05numpy\x8c\x0dndarray.dumps\x93."
+    yield "a call of a result", b"\x80\x02ccollections\nOrderedDict\n)R)R."
+    yield "a call of an array", b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\0tR)R."
+    yield "a call of text", b"\x80\x02U\x06system(U\x04flagtR."
+    yield "a dict of arguments", b"\x80\x02ccollections\nOrderedDict\n}U\x01aU\x01bs\x85R."
+    yield "a codec that unpacks", b"\x80\x02c_codecs\nencode\n(X\1\0\0\0xU\x04zlibtR."
+    yield "a codec by another name", b"\x80\x02c_codecs\nencode\n(X\1\0\0\0xU\x05rot13tR."
+    yield "BUILD of what is looked up", b"\x80\x02cnumpy\ndtype\n}X\x04\0\0\0kindX\1\0\0\0xsb."
+    yield "BUILD with slots", b"\x80\x02cnumpy\ndtype\nN}X\x04\0\0\0kindX\5\0\0\0arrays\x86b."
+    yield "BUILD of a dict", b"\x80\x02}}X\7\0\0\0__dict__X\1\0\0\0xsb."
+    yield "BUILD of text", b"\x80\x02U\x01aN}X\1\0\0\0aX\1\0\0\0xs\x86b."
+    yield "BUILD of an array twice", OLD + STATE + STATE + b"s."
+    yield "ten thousand calls in each other", b"\x80\x02" + b"cos\nsystem\n(" * 10_000 + b"tR" * 10_000 + b"."
+    yield "memo: places that would take gigabytes", b"\x80\x02}r\x00\x00\x00\x20X\1\0\0\0wK\1s."
+    yield "memo: a negative place", b"\x80\x02}p-1\n."
     yield "huge bytes", b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b"x."
     yield "huge text", b"\x80\x04\x8d" + struct.pack("<Q", 2**40) + b"x."
     yield "huge long", b"\x80\x02\x8b\xff\xff\xff\x7f1."
@@ -132,10 +166,11 @@ def test_hostile_file_raises_and_does_nothing(tmp_path, monkeypatch, name, data)
     file = tmp_path / "foreign.pdparams"
     file.write_bytes(data)
     tracemalloc.start()
-    with pytest.raises(UnsafePickleError, match=r"foreign\.pdparams, byte"):
+    with pytest.raises(UnsafePickleError, match=r"^foreign\.pdparams: "):
         load_arrays(file)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    assert not {"this", "antigravity"} & sys.modules.keys()
     assert [path.name for path in tmp_path.iterdir()] == ["foreign.pdparams"]
     assert peak < 100 * 2**20
 
@@ -151,6 +186,25 @@ def test_corpus_would_work_elsewhere(tmp_path, monkeypatch):
 def test_message_names_what_was_asked_for():
     with pytest.raises(UnsafePickleError, match=r"wants '(posix|nt)\.system'; only NumPy arrays are admitted"):
         read_arrays(dict(CORPUS)["os.system"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("INST", "foreign: INST has no business in a file of arrays"),
+        ("persistent id", "foreign: PERSID has no business"),
+        ("extension registry", "foreign: EXT1 has no business"),
+        ("nested tuples as key", "foreign: keys must be text, in a dict"),
+        ("not a pickle", "foreign: PERSID has no business"),  # a zip file begins with P
+        ("a call of a result", "foreign: damaged pickle .TypeError"),
+        ("BUILD with slots", "foreign: BUILD of dtype, which is not an array"),
+        ("a codec that unpacks", "foreign: calls bytes in a way that makes no plain array"),
+        ("nothing", "foreign: damaged pickle .EOFError"),
+    ],
+)
+def test_messages_name_what_is_refused(name, words):
+    with pytest.raises(UnsafePickleError, match=f"^{words}"):
+        read_arrays(dict(CORPUS)[name], "foreign")
 
 
 def test_limit_on_size(tmp_path):

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from verdict import verdict
 
 from frcnn_lite.export.adaptive_pool import fixed_window, rewrite_adaptive_pools
-from frcnn_lite.export.onnx_trial import try_export
-from frcnn_lite.export.prelu import rewrite_prelu
+from course.learn.onnx_trial import try_export
+from course.learn.prelu import rewrite_prelu
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 
 pytest.importorskip("onnxruntime")

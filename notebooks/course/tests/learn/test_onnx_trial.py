@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.export.onnx_trial import try_export
+from course.learn.onnx_trial import try_export
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
