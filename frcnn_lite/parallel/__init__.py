@@ -1,9 +1,14 @@
 """What data parallelism does to a batch: how it is split, what comes back, how losses add up."""
 
-from frcnn_lite.parallel.balance import BalancedDataParallel, balanced_chunks
+from frcnn_lite.parallel.balance import (
+    BalancedDataParallel,
+    balanced_chunks,
+    count_samples,
+    gather_samples,
+    scatter_samples,
+)
 from frcnn_lite.parallel.chunks import chunk_sizes, rows_lost, share
 from frcnn_lite.parallel.collectives import (
-    all_gather_variable,
     any_rank,
     from_main_rank,
     merge_rows,
@@ -12,11 +17,8 @@ from frcnn_lite.parallel.collectives import (
     sum_over_ranks,
 )
 from frcnn_lite.parallel.four_calls import data_parallel, gather, parallel_apply, replicate, scatter
-from frcnn_lite.parallel.hang_report import CollectiveHang, diagnose
 from frcnn_lite.parallel.launch import RankFailed, run_ranks
-from frcnn_lite.parallel.memory_trace import MemorySample, MemoryTrace, trace_memory
 from frcnn_lite.parallel.pinning import LeftBehind, check_devices, from_numpy, same_device
-from frcnn_lite.parallel.placement_trace import HeldTensor, PlacementTrace, trace_placement
 from frcnn_lite.parallel.process_group import (
     choose_device,
     init_from_env,
@@ -26,9 +28,8 @@ from frcnn_lite.parallel.process_group import (
     rank_and_size,
 )
 from frcnn_lite.parallel.reduce_loss import reduce_loss
-from frcnn_lite.parallel.row_trace import ReplicaCall, RowTrace, trace_rows
-from frcnn_lite.parallel.samples import count_samples, gather_samples, scatter_samples
-from frcnn_lite.parallel.watchdog import Watchdog
+from frcnn_lite.parallel.step_trace import HeldTensor, MemorySample, ReplicaCall, Trace, trace
+from frcnn_lite.parallel.watchdog import CollectiveHang, Watchdog, diagnose
 
 __all__ = [
     "BalancedDataParallel",
@@ -36,13 +37,10 @@ __all__ = [
     "HeldTensor",
     "LeftBehind",
     "MemorySample",
-    "MemoryTrace",
-    "PlacementTrace",
     "RankFailed",
     "ReplicaCall",
-    "RowTrace",
+    "Trace",
     "Watchdog",
-    "all_gather_variable",
     "any_rank",
     "balanced_chunks",
     "check_devices",
@@ -73,7 +71,5 @@ __all__ = [
     "scatter_samples",
     "share",
     "sum_over_ranks",
-    "trace_memory",
-    "trace_placement",
-    "trace_rows",
+    "trace",
 ]

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor, distributed
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from frcnn_lite.parallel.process_group import rank_and_size
-
 T = TypeVar("T")
 Tree = TypeVar("Tree")  # a tensor, or dicts, lists and tuples of tensors
 
@@ -19,7 +17,7 @@ Tree = TypeVar("Tree")  # a tensor, or dicts, lists and tuples of tensors
 def sum_over_ranks(tensor: Tensor) -> Tensor:
     """The sum of all ranks' tensors, which have one shape, on each rank. Without a gradient."""
     total = tensor.detach().clone()
-    if rank_and_size()[1] > 1:
+    if _rank_and_size()[1] > 1:
         distributed.all_reduce(total)
     return total
 
@@ -43,27 +41,8 @@ def reduce_loss_over_ranks(sums: Tree, counts: Tree) -> tuple[Tree, Tree]:
     own_counts = torch.stack([leaf.sum() for leaf in tree_flatten(counts)[0]]).to(own_sums)
     total_sums, total_counts = sum_over_ranks(torch.stack([own_sums.detach(), own_counts]))  # one message for all
     divisor = total_counts.clamp(min=1)
-    own = own_sums * rank_and_size()[1] / divisor
+    own = own_sums * _rank_and_size()[1] / divisor
     return tree_unflatten([*own], structure), tree_unflatten([*(total_sums / divisor)], structure)
-
-
-def all_gather_variable(tensor: Tensor) -> list[Tensor]:
-    """Every rank's tensor (n, ...), rank by rank; n may differ, also be 0, the other sizes not. Without a gradient.
-
-    `all_gather` wants one shape on all ranks, so the shorter ones travel padded and are cut again.
-    """
-    tensor, size = tensor.detach(), rank_and_size()[1]
-    if size == 1:
-        return [tensor]
-    rows = torch.tensor([len(tensor)], device=tensor.device)
-    lengths = [torch.empty_like(rows) for _ in range(size)]
-    distributed.all_gather(lengths, rows)
-    longest = int(torch.cat(lengths).max())
-    padded = tensor.new_zeros(longest, *tensor.shape[1:])
-    padded[: len(tensor)] = tensor
-    gathered = [torch.empty_like(padded) for _ in range(size)]
-    distributed.all_gather(gathered, padded)
-    return [part[: int(length)] for part, length in zip(gathered, lengths, strict=True)]
 
 
 def any_rank(flag: bool) -> bool:
@@ -76,13 +55,13 @@ def rows_of_rank(rows: int) -> range:
 
     `DistributedSampler` repeats rows until all ranks have as many; an evaluation then counts some pictures twice.
     """
-    rank, size = rank_and_size()
+    rank, size = _rank_and_size()
     return range(rank, rows, size)
 
 
 def merge_rows(own: list[T]) -> list[T]:
     """What each rank has made of its `rows_of_rank`, in the order of the rows, on every rank. Travels by pickle."""
-    size = rank_and_size()[1]
+    size = _rank_and_size()[1]
     if size == 1:
         return own
     parts: list[Any] = [None] * size
@@ -95,7 +74,7 @@ def from_main_rank(make: Callable[[], T]) -> T:
 
     For what must happen once, such as creating a directory: an error on rank 0 alone would leave the others waiting.
     """
-    rank, size = rank_and_size()
+    rank, size = _rank_and_size()
     if size == 1:
         return make()
     message: list[Any] = [None, None]
@@ -110,8 +89,15 @@ def from_main_rank(make: Callable[[], T]) -> T:
     return message[0]
 
 
+def _rank_and_size() -> tuple[int, int]:
+    """This process's number and how many there are: (0, 1) without a process group."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
 def _meeting_device() -> torch.device:
     """Where tensors of a message must lie: NCCL takes GPU tensors alone."""
-    if rank_and_size()[1] > 1 and distributed.get_backend() == "nccl":
+    if _rank_and_size()[1] > 1 and distributed.get_backend() == "nccl":
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")

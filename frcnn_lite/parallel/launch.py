@@ -1,36 +1,45 @@
 """Several processes out of one call, for a notebook cell or a test: real ranks, and nothing left behind.
 
 `run_ranks(worker, 2)` does for a function what `torchrun --nproc-per-node 2` does for a program: it starts processes
-whose environment says RANK and WORLD_SIZE and where they meet, so that the worker's own
+whose environment says RANK and WORLD_SIZE and where they meet, so the worker's own
 `torch.distributed.init_process_group()` needs no argument. What torchrun prints, this returns: each rank's result, or
 the one failure that the others only followed.
+
+torch's own way from a function to ranks is `elastic_launch` of `torch.distributed.launcher.api`; we tried the one of
+torch 2.15. It has no time limit: with a rank that hung it was still waiting after 90 seconds, and nothing said where
+that rank stood. And it ends the other ranks at the first failure and keeps that one alone, so what the others saw of it
+is lost, and a result that cannot be pickled is reported as "exitcode 1" without its error; starting took as long.
 """
 
 import math
 import multiprocessing
+import os
 import pickle
 import re
 import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from multiprocessing.connection import wait
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+from torch import distributed
 from torch.distributed import TCPStore
-
-from frcnn_lite.parallel.rank_process import WHERE, live
 
 GRACE = 1.0  # seconds after the first failure in which the others, who wait for that rank, may fail too
 PATIENCE = 0.5  # seconds: a wait without end cannot be interrupted on Windows
-ANSWER = 2.0  # seconds in which a rank that hangs may say where
+ANSWER = 5.0  # seconds in which a rank that hangs may say where
 HOST = "127.0.0.1"  # by number: a host name that does not resolve is the usual trouble on macOS and Windows
 # What a rank says when another is gone.
 SYMPTOM = re.compile(r"closed by peer|reset by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out|DistStoreError")
 IN_COLLECTIVE = "distributed_c10d.py"  # in the stack of a rank that waits for others
+STARTING = 300.0  # seconds; a rank imports torch and its worker first, on a busy machine for a long time
+STARTED, WHERE = "started", "where"  # what a rank says before it calls its worker, and what the parent may ask it
 
 
 class Failure(NamedTuple):
@@ -76,22 +85,16 @@ class _Result(NamedTuple):
     value: Any
 
 
-@dataclass
 class _Rank:
     """The parent's side of one process: the process, the wire to it, and the files it prints into."""
 
-    job: bytes
-    environment: dict[str, str]
-    folder: Path
-    process: Any = field(init=False)
-    wire: Any = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, job: bytes, environment: dict[str, str], folder: Path) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy CUDA and OpenMP in a state they do not bear
-        self.wire, theirs = context.Pipe()
+        self.folder = folder
+        self.wire, self.theirs = context.Pipe()
         # No daemon: a daemonic process may have no children, and a DataLoader with workers needs some.
-        self.process = context.Process(target=live, args=(self.job, self.environment, theirs, str(self.folder)))
-        self.theirs = theirs
+        self.process = context.Process(target=live, args=(job, environment, self.theirs, str(folder)))
+        self.has_started = False
 
     def start(self) -> None:
         self.process.start()
@@ -107,16 +110,18 @@ class _Rank:
         """What has become of the rank, None while it runs."""
         alive = self.process.is_alive()  # asked before the wire is looked at: what it sent before it ended is there
         try:
-            if self.wire.poll():
-                returned, *message = self.wire.recv()
-                return _Result(pickle.loads(message[0])) if returned else Failure(*message)
+            while self.wire.poll():
+                kind, *message = self.wire.recv()
+                self.has_started = True
+                if kind != STARTED:
+                    return _Result(pickle.loads(message[0])) if kind is True else Failure(*message)
         except (EOFError, ConnectionError):
             alive = False
         return None if alive else self._death()
 
     def _death(self) -> Failure:
         self.process.join()
-        code = self.process.exitcode
+        code = self.process.exitcode or 0
         killed = f"was killed by {signal.Signals(-code).name}" if code < 0 else ""
         return Failure(killed or f"exited with code {code} before its worker returned", self.errors(), time.time())
 
@@ -136,13 +141,7 @@ class _Rank:
         return _read(self.folder / "stdout")
 
 
-def run_ranks(
-    worker: Callable[..., Any],
-    world_size: int,
-    *args: Any,
-    timeout: float = 60.0,
-    devices: Sequence[str] | None = None,
-) -> list[Any]:
+def run_ranks(worker: Callable[..., Any], world_size: int, *args: Any, timeout: float = 60.0) -> list[Any]:
     """Call `worker(*args)` in `world_size` spawned processes at once and return their results, rank by rank.
 
     Every process has what torchrun sets (RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, ...) and one OpenMP
@@ -154,23 +153,20 @@ def run_ranks(
         worker: a function that can be imported: one of a module, not of a notebook cell. A script needs the guard
             `if __name__ == "__main__":`, since its children import it.
         args: for every rank the same; sent by pickle, as are the results. Tensors travel by value.
-        timeout: seconds until ranks that have not ended count as hanging, starting them (seconds, too) included.
-        devices: for `process_group`, the device of each rank; by default cuda:LOCAL_RANK where there are GPUs.
+        timeout: seconds until ranks that have not ended count as hanging, from the moment when all call the worker.
 
     Raises:
         RankFailed: within `GRACE` seconds of the first rank that fails, with that rank's reason and traceback.
         TypeError, ValueError: a worker that children could not import, or other bad arguments.
     """
     if world_size < 1:
-        raise ValueError(f"world_size must be at least 1, got {world_size}")
-    if devices is not None and len(devices) != world_size:
-        raise ValueError(f"devices must name one device for each of {world_size} ranks, got {list(devices)}")
+        raise ValueError(f"`world_size` must be at least 1, got {world_size}")
     job = _pack(worker, args)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # The parent holds the store, as torchrun does: port 0 is a free one, and no rank takes it away by dying.
         store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False, use_libuv=sys.platform != "win32")
         ranks = [
-            _Rank(job, _environment(rank, world_size, store.port, devices), Path(folder) / str(rank))
+            _Rank(job, _environment(rank, world_size, store.port), Path(folder) / str(rank))
             for rank in range(world_size)
         ]
         try:
@@ -188,20 +184,19 @@ def run_ranks(
 def _pack(worker: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
     module = sys.modules.get(getattr(worker, "__module__", None) or "")
     if getattr(module, "__name__", None) == "__main__" and not hasattr(module, "__file__"):
-        raise TypeError(f"worker {worker.__name__!r} lives in a notebook cell, which no other process can import")
+        raise TypeError(f"`worker` must be a function of a module, got {worker.__name__!r} of a notebook cell")
     try:
         return pickle.dumps((worker, args))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(f"worker and args must be known to pickle by name or value: {error}") from error
+        raise TypeError(f"`worker` and `args` must be known to pickle by name or value: {error}") from error
 
 
-def _environment(rank: int, world_size: int, port: int, devices: Sequence[str] | None) -> dict[str, str]:
+def _environment(rank: int, world_size: int, port: int) -> dict[str, str]:
     """torchrun's variables; the last two tell torch that the store is there already, and not rank 0's to open."""
     numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": world_size}
     meeting = {"MASTER_ADDR": HOST, "MASTER_PORT": port}
     elastic = {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}
-    device = {"FRCNN_LITE_RANK_DEVICE": devices[rank]} if devices is not None else {}
-    return {name: str(value) for name, value in {**numbers, **meeting, **elastic, **device}.items()}
+    return {name: str(value) for name, value in {**numbers, **meeting, **elastic}.items()}
 
 
 def _await(ranks: list[_Rank], timeout: float) -> list[Any]:
@@ -209,7 +204,7 @@ def _await(ranks: list[_Rank], timeout: float) -> list[Any]:
     results: dict[int, _Result] = {}
     failures: dict[int, Failure] = {}
     running = dict(enumerate(ranks))
-    deadline = time.monotonic() + timeout
+    starting, deadline = True, time.monotonic() + STARTING
     while running and (left := deadline - time.monotonic()) > 0:
         ends = [end for rank in running.values() for end in (rank.wire, rank.process.sentinel)]
         wait(ends, min(left, PATIENCE))
@@ -222,8 +217,10 @@ def _await(ranks: list[_Rank], timeout: float) -> list[Any]:
                 failures[number] = outcome
             if outcome is not None:
                 del running[number]
+        if starting and not failures and all(rank.has_started for rank in ranks):
+            starting, deadline = False, time.monotonic() + timeout
     if running and not failures:
-        late = f"did not end within {timeout:g} s"
+        late = f"did not start within {STARTING:g} s" if starting else f"did not end within {timeout:g} s"
         failures = {number: Failure(late, rank.where() + rank.errors(), math.inf) for number, rank in running.items()}
     if failures:
         raise RankFailed(dict(sorted(failures.items())))
@@ -232,3 +229,65 @@ def _await(ranks: list[_Rank], timeout: float) -> list[Any]:
 
 def _read(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def live(job: bytes, environment: dict[str, str], wire: Connection, folder: str) -> None:
+    """The life of a rank: unpickle (worker, args), call it, and say what became of it; never outlive the parent.
+
+    Sends (True, result) or (False, reason, traceback, time).
+    """
+    os.environ.update(environment, OMP_NUM_THREADS="1")  # for processes of its own; this one has loaded OpenMP
+    torch.set_num_threads(1)  # ranks share the cores, and torchrun's default is 1, too
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent acts on it and ends us
+    _print_into(Path(folder))
+    lock = threading.Lock()
+    threading.Thread(target=_obey, args=(wire, lock), daemon=True).start()
+    try:
+        worker, args = pickle.loads(job)  # here, where an import that fails is reported like any other error
+        with lock:
+            wire.send((STARTED,))
+        result = pickle.dumps(worker(*args))
+    except Exception as error:
+        reason = f"raised {type(error).__name__}: {_first_line(error)}"
+        with lock:
+            wire.send((False, reason, traceback.format_exc(), time.time()))
+        # Not through Python's own end: it would wait for peers, and they learn of this from the connections that break.
+        sys.stdout.flush()
+        os._exit(1)
+    sys.stdout.flush()
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+    with lock:
+        wire.send((True, result))
+
+
+def _obey(wire: Connection, lock: threading.Lock) -> None:
+    """Answer the parent's question where the main thread stands; end at once when the parent is gone."""
+    main = threading.main_thread().ident
+    try:
+        while wire.recv() == WHERE:
+            frames = traceback.extract_stack(sys._current_frames()[main or 0])
+            first = next((i for i, frame in enumerate(frames, start=1) if frame.name == live.__name__), 0)
+            stack = "".join(traceback.format_list(frames[first:]))
+            with lock:
+                wire.send((WHERE, stack))
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+def _print_into(folder: Path) -> None:
+    """Prints go to one file, which the parent shows; what native code says goes to another, for a failure's sake.
+
+    gloo writes "Rank 0 is connected to 1 peer ranks" to stdout, and warnings of several processes come in any order.
+    """
+    folder.mkdir()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    native = os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(native, stream)
+    sys.stdout = (folder / "stdout").open("w", encoding="utf-8", buffering=1)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")

@@ -4,14 +4,18 @@ Nothing here chooses a device. A replica's device is that of its weights and inp
 one of them.
 """
 
+from __future__ import annotations
+
 import functools
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class LeftBehind(NamedTuple):

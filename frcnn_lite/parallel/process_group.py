@@ -53,13 +53,12 @@ def process_group(device: torch.device | str | None = None, *, timeout: float | 
 def init_from_env(device: torch.device | str | None = None, *, timeout: float | None = None) -> torch.device:
     """Join the process group that the environment describes; make this rank's device current and return it.
 
-    device: the default is cuda:LOCAL_RANK where there are GPUs, else the CPU (`run_ranks(devices=)` decides for its
-    ranks). It decides the backend: NCCL for a GPU, gloo for the CPU. timeout: seconds that a collective may wait for
-    another rank.
+    device: the default is cuda:LOCAL_RANK where there are GPUs, else the CPU. It decides the backend: NCCL
+    for a GPU, gloo for the CPU. timeout: seconds that a collective may wait for the other ranks.
 
     Raises:
         RuntimeError: a variable of the environment is missing; the message names all that are.
-        ValueError: there is no such device, or it is another rank's.
+        ValueError: there is no such device, or it belongs to a different rank.
     """
     missing = [name for name in NEEDED if not os.environ.get(name)]
     if missing:
@@ -78,10 +77,9 @@ def init_from_env(device: torch.device | str | None = None, *, timeout: float | 
 
 
 def choose_device(device: torch.device | str | None = None) -> torch.device:
-    """The device this process shall use: `device` if given, else that of its local rank. Raises ValueError."""
+    """The device of this process: `device` if given, else that of its local rank. Raises ValueError."""
     local_rank, present = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
-    asked = device or os.environ.get("FRCNN_LITE_RANK_DEVICE") or ("cuda" if present else "cpu")
-    chosen = torch.device(asked)
+    chosen = torch.device(device or ("cuda" if present else "cpu"))
     if chosen.type == "cuda" and chosen.index is None:
         chosen = torch.device("cuda", local_rank)
     if chosen.type == "cuda" and (chosen.index or 0) >= present:

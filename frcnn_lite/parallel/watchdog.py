@@ -5,24 +5,49 @@ one has been open for longer than `limit`. If so, it calls the roll through the 
 threads of the others answer, stuck or not; and the rank that waits raises `CollectiveHang` where it waits.
 
 PyTorch's own time-out comes after 30 minutes with gloo and 10 with NCCL. It tells who waited, if that; not for whom.
+
+In this file: what is said of a rank (`Entered`, `Position`) and what follows from it (`diagnose`); the notes and the
+way to break off a wait (`CollectiveLog`); the thread (`Watchdog`).
 """
 
 import atexit
 import contextlib
+import functools
+import inspect
+import itertools
 import os
+import pickle
 import sys
 import threading
 import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from types import FrameType, TracebackType
+from pathlib import Path
+from types import FrameType, FunctionType, TracebackType
+from typing import Any, Literal, Self
 
+import torch
 from torch import distributed
 from torch.distributed import PrefixStore, distributed_c10d
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
-from frcnn_lite.parallel.collective_log import TORCH, CollectiveLog, site
-from frcnn_lite.parallel.hang_report import CollectiveHang, Entered, Position, State
-
+# By their signature, since their names change: torch 2.15 gathers objects with all_gather_single. Not the deprecated
+# ..._coalesced, which return no Work.
+COLLECTIVES = tuple(
+    name
+    for name, function in vars(distributed_c10d).items()
+    if type(function) is FunctionType
+    and "async_op" in inspect.signature(function).parameters
+    and not name.startswith("_")
+    and not name.endswith("_coalesced")
+)
+HISTORY = 12  # collectives that a rank remembers
+TORCH = str(Path(torch.__file__).parent)
+BETWEEN = (TORCH, __file__)  # files whose frames stand between a program and what it waits for
 ANSWER = 2.0  # seconds in which the others answer the roll
 GRACE = 1.0  # seconds in which a rank that waits in Python raises; one that waits in native code is ended
 HUNG = 70  # exit code of a rank that was ended
@@ -30,9 +55,291 @@ HUNG = 70  # exit code of a rank that was ended
 NATIVE = tuple(os.path.join(TORCH, *part) for part in (("distributed",), ("nn", "parallel"), ("autograd",)))
 
 NAMES = {"_engine_run_backward": "backward", "_pre_forward": "forward of DDP"}
+State = Literal["waiting", "running", "left", "silent"]
 
 
-class Watchdog:
+@dataclass(frozen=True)
+class Entered:
+    """A collective that a rank has entered.
+
+    number: counted from 1 in each group, so that equal numbers belong together; step: of the training loop, None when
+    the program did not say; tensor: shape and dtype in words; site: file and line of the caller; group: its ranks.
+    """
+
+    number: int
+    name: str
+    step: int | None
+    tensor: str
+    site: str
+    group: tuple[int, ...]
+
+    def __str__(self) -> str:
+        tensor = f" of {self.tensor}" if self.tensor else ""
+        step = "" if self.step is None else f", step {self.step}"
+        return f"{self.name} #{self.number}{tensor}{step}, at {self.site}"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where one rank stood when the roll was called.
+
+    state: "waiting" in a collective, "running" outside of any, "left" the block, or "silent": it did not answer.
+    call: what it waits in; entered: its last collectives, oldest first; why: the exception with which it left.
+    """
+
+    rank: int
+    state: State
+    step: int | None = None
+    call: Entered | None = None
+    entered: tuple[Entered, ...] = field(default=())
+    site: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.state == "silent":
+            return f"rank {self.rank} does not answer: it has ended, or is stopped"
+        if self.state == "waiting" and self.call is not None:
+            return f"rank {self.rank} waits in {self.call}"
+        last = f"; its last collective was {self.entered[-1]}" if self.entered else "; it has entered no collective"
+        if self.state == "left":
+            when = "" if self.step is None else f" {'in' if self.why else 'after'} step {self.step}"
+            return f"rank {self.rank} left{when}{f' with {self.why}' if self.why else ''}{last}"
+        step = "" if self.step is None else f" in step {self.step},"
+        return f"rank {self.rank} is{step} at {self.site}{last}"
+
+    def has_entered(self, call: Entered) -> bool:
+        """Whether it has come to the collective of that number in that group, whatever it called there."""
+        return any(own.group == call.group and own.number >= call.number for own in self.entered)
+
+
+class CollectiveHang(RuntimeError):
+    """A rank has waited in a collective for longer than its limit; `positions` says where every rank stood."""
+
+    def __init__(self, positions: Sequence[Position]) -> None:
+        self.positions = tuple(positions)
+        super().__init__(diagnose(self.positions))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.positions,)  # across processes with its positions, not as its text alone
+
+
+def diagnose(positions: Sequence[Position]) -> str:
+    """What the ranks wait for, in one line, and then one line for each rank.
+
+    A rank that waits is a victim. The cause is a rank that has not come to the same collective, or that came to a
+    different one under the same number; a last line says where ranks first called from different lines of the program,
+    since that is where a call was left out. Raises ValueError when there is no position.
+    """
+    if not positions:
+        raise ValueError("`positions` must hold one for each rank, got none")
+    return "\n".join([_cause(positions), *(f"  {position}" for position in positions), *_parted(positions)])
+
+
+def _cause(positions: Sequence[Position]) -> str:
+    waiting = [p for p in positions if p.state == "waiting" and p.call is not None]
+    if not waiting:
+        return "no rank waits in a collective"
+    # The earliest: who waits in a later one has passed it.
+    victim = min(waiting, key=lambda p: p.call.number if p.call else 0)
+    call = victim.call
+    assert call is not None
+    members = [p for p in positions if p.rank in call.group and p.rank != victim.rank]
+    for other in members:
+        theirs = next((own for own in other.entered if (own.group, own.number) == (call.group, call.number)), None)
+        if theirs is not None and (theirs.name, theirs.tensor) != (call.name, call.tensor):
+            return (
+                f"rank {victim.rank} and rank {other.rank} entered different collectives as #{call.number}: "
+                f"{call.name} of {call.tensor} at {call.site}, {theirs.name} of {theirs.tensor} at {theirs.site}"
+            )
+    absent = [p.rank for p in members if not p.has_entered(call)]
+    where = f"in {call.name} #{call.number}" + ("" if call.step is None else f" of step {call.step}")
+    if not absent:
+        return f"all ranks of the group are {where}, and it does not end: look at the network and the devices"
+    ranks = "rank" if len(absent) == 1 else "ranks"
+    return f"rank {victim.rank} waits {where} for {ranks} {', '.join(map(str, absent))}"
+
+
+def _parted(positions: Sequence[Position]) -> list[str]:
+    """The earliest collective that two ranks entered from different lines: an `if rank == 0`, more often than not."""
+    first: dict[tuple[tuple[int, ...], int], Entered] = {}
+    parted = []
+    for position in positions:
+        for entry in position.entered:
+            other = first.setdefault((entry.group, entry.number), entry)
+            if other.site != entry.site:
+                parted.append((entry.number, f"{other.name} at {other.site}, {entry.name} at {entry.site}"))
+    return [f"  ranks parted at #{number}: {words}" for number, words in sorted(parted)[:1]]
+
+
+@dataclass(eq=False)
+class Call:
+    """A collective on its way: open from the moment it is entered until its data is there."""
+
+    entry: Entered
+    since: float
+    work: Any = None
+    over: bool = False  # it raised, this rank is not in its group, or its work cannot be asked
+    wake: Callable[[], None] = lambda: None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.over and not (self.work is not None and self.work.is_completed())
+
+
+class CollectiveLog:
+    """`with CollectiveLog() as log:` notes the collectives of `torch.distributed` that this rank enters in the block.
+
+    step: set by the training loop, noted with each; entered: the last ones, oldest first. `log.break_off(error)`, from
+    a different thread, raises `error` in the thread that waits in one.
+
+    The functions of `torch.distributed` are wrapped for the block and put back after it. Not seen: send and recv, a
+    function imported by name before the block, and what native code starts, unless `watch` has told it to ask.
+    """
+
+    def __init__(self) -> None:
+        self.step: int | None = None
+        self.entered: deque[Entered] = deque(maxlen=HISTORY)
+        self._broken: BaseException | None = None
+        self._counts: Counter[tuple[int, ...]] = Counter()
+        self._calls: list[Call] = []
+        self._label = ""
+        self._inside = False
+        self._originals: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> Self:
+        for module, name in itertools.product((distributed, distributed_c10d), COLLECTIVES):
+            if original := getattr(module, name, None):
+                self._originals.append((module, name, original))
+                setattr(module, name, self._noting(name, original))
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while self._originals:
+            module, name, original = self._originals.pop()
+            setattr(module, name, original)
+
+    @property
+    def open_call(self) -> Call | None:
+        """The earliest collective whose data has not come yet."""
+        return next((call for call in self._calls if call.is_open), None)
+
+    def break_off(self, error: BaseException) -> None:
+        """Raise `error` in whoever waits in a collective."""
+        self._broken = error
+        for call in self._calls:
+            call.wake()
+
+    def watch(self, ddp: DistributedDataParallel) -> None:
+        """Note the all_reduce of each bucket of gradients, under the names of its parameters.
+
+        DDP starts them from native code and asks a hook, if it has one. The hook cannot be taken off; after the block
+        it does what DDP does without it.
+        """
+        # The hook must not hold `ddp`, which holds the hook: it would never be freed, nor its group's connections.
+        names = {parameter: name for name, parameter in ddp.module.named_parameters()}
+        group = ddp.process_group
+
+        def reduce(_: None, bucket: distributed.GradBucket) -> Future[torch.Tensor]:
+            self._label = f" of gradients ({', '.join(names[p] for p in bucket.parameters())})"
+            try:
+                future = allreduce_hook(group, bucket)
+            finally:
+                self._label = ""
+            return self._breakable(self._calls[-1], future) if self._originals else future
+
+        ddp.register_comm_hook(None, reduce)
+
+    def _noting(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(collective)
+
+        @functools.wraps(collective)
+        def note_and_call(*args: Any, **kwargs: Any) -> Any:
+            if self._inside:  # some call each other; the caller's is the name to note
+                return collective(*args, **kwargs)
+            given = signature.bind(*args, **kwargs)
+            wants_work = given.arguments.get("async_op", False)
+            given.arguments["async_op"] = True  # to wait for it here, where the wait can be broken off
+            call = self._note(name, given.arguments, sys._getframe(1))
+            self._inside = True
+            try:
+                call.work = collective(*given.args, **given.kwargs)
+            except BaseException:
+                call.over = True
+                raise
+            finally:
+                self._inside = False
+            if call.work is not None and not wants_work:
+                self._wait(call)
+                return None
+            call.over = call.work is None or _future_of(call.work) is None
+            return call.work
+
+        return note_and_call
+
+    def _note(self, name: str, arguments: dict[str, Any], caller: FrameType) -> Call:
+        tensor = next((value for value in arguments.values() if isinstance(value, torch.Tensor)), None)
+        words = "" if tensor is None else f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
+        group = tuple(distributed.get_process_group_ranks(arguments.get("group")))
+        self._counts[group] += 1
+        entry = Entered(self._counts[group], name + self._label, self.step, words, site(caller), group)
+        self.entered.append(entry)
+        self._calls = [call for call in self._calls if call.is_open]
+        self._calls.append(Call(entry, time.monotonic()))
+        return self._calls[-1]
+
+    def _wait(self, call: Call) -> None:
+        future = _future_of(call.work)
+        if future is not None:
+            done = threading.Event()
+            call.wake = done.set
+            future.add_done_callback(lambda _: done.set())
+            if self._broken is None:
+                done.wait()
+            if self._broken is not None and call.is_open:
+                raise self._broken
+        call.work.wait()
+        call.over = future is None
+
+    def _breakable(self, call: Call, future: Future[Any]) -> Future[Any]:
+        """A future for native code to wait for: it ends when `future` does, or with the error of `break_off`."""
+        if distributed.get_backend() != "gloo":
+            return future  # with NCCL a future is done when the work is queued: it is the stream that waits
+        woken: Future[None] = Future()
+        once = threading.Lock()
+
+        def wake(_: Any = None) -> None:
+            if once.acquire(blocking=False):
+                woken.set_result(None)
+
+        def result(_: Any) -> torch.Tensor:
+            if self._broken is not None and call.is_open:
+                raise self._broken
+            return future.value()
+
+        call.wake = wake
+        future.add_done_callback(wake)
+        return woken.then(result)
+
+
+def _future_of(work: Any) -> Future[Any] | None:
+    """None for gloo's reduce_scatter (torch 2.15), whose Work does not know either whether it is completed."""
+    try:
+        return work.get_future()
+    except RuntimeError:
+        return None
+
+
+def site(frame: FrameType | None) -> str:
+    """File and line of the innermost frame of the program itself."""
+    # A module that puts functions of its own around those of PyTorch sets `__tracebackhide__`, as pytest asks it to.
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(BETWEEN) or "__tracebackhide__" in frame.f_globals
+    ):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""
+
+
+class Watchdog(CollectiveLog):
     """`with Watchdog(limit=30) as dog:` around a training loop, in every rank, after `init_process_group`.
 
     limit: seconds that a rank may wait; more than the longest honest pause of any rank, such as an evaluation on rank 0
@@ -44,27 +351,14 @@ class Watchdog:
 
     def __init__(self, limit: float = 60.0) -> None:
         if limit <= 0:
-            raise ValueError(f"limit must be a positive number of seconds, got {limit}")
+            raise ValueError(f"`limit` must be a positive number of seconds, got {limit}")
+        super().__init__()
         self.limit = limit
-        self.log = CollectiveLog()
         self.hang: CollectiveHang | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._patrol, name="watchdog", daemon=True)
 
-    @property
-    def step(self) -> int | None:
-        """The step of the training loop, for the diagnosis."""
-        return self.log.step
-
-    @step.setter
-    def step(self, step: int) -> None:
-        self.log.step = step
-
-    def watch(self, ddp: DistributedDataParallel) -> None:
-        """See `CollectiveLog.name_gradients`."""
-        self.log.name_gradients(ddp)
-
-    def __enter__(self) -> "Watchdog":
+    def __enter__(self) -> Self:
         if not distributed.is_initialized():
             raise RuntimeError("a watchdog watches the ranks of a process group: call init_process_group first")
         self._rank, self._ranks = distributed.get_rank(), tuple(range(distributed.get_world_size()))
@@ -73,17 +367,16 @@ class Watchdog:
         store = distributed_c10d._get_default_store().clone()
         store.set_timeout(timedelta(seconds=ANSWER))
         self._store = PrefixStore(f"watchdog {store.add(f'watchdogs of rank {self._rank}', 1)}", store)
-        self.log.__enter__()
         self._thread.start()
-        return self
+        return super().__enter__()
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._over.set()
-        self.log.__exit__()
+        super().__exit__(kind, error, trace)
         self._thread.join()
         if self.hang is None:
             why = "" if kind is None else kind.__name__
-            self._publish(Position(self._rank, "left", self.step, None, tuple(self.log.entered), "", why))
+            self._publish(Position(self._rank, "left", self.step, None, tuple(self.entered), "", why))
             return
         # The work that is still pending would keep the interpreter from ending while the others live (torch 2.13).
         atexit.register(os._exit, HUNG)
@@ -97,7 +390,7 @@ class Watchdog:
             # The frame itself is kept, not its address, which the next call of the same function would take over.
             frame, now = self._native_frame(), time.monotonic()
             seen, since = (seen, since) if frame is seen else (frame, now)
-            call = self.log.open_call
+            call = self.open_call
             waited = now - call.since if call else now - since if frame else 0.0
             try:
                 if not answered and self._store.check(["roll"]):
@@ -118,28 +411,28 @@ class Watchdog:
             time.sleep(0.02)
         answered = [self._store.check([f"at {rank}"]) for rank in self._ranks]
         return [
-            Position.from_json(self._store.get(f"at {rank}")) if answered[rank] else Position(rank, "silent")
+            pickle.loads(self._store.get(f"at {rank}")) if answered[rank] else Position(rank, "silent")
             for rank in self._ranks
         ]
 
     def _end(self, positions: list[Position]) -> None:
         """Wake the main thread, which raises; where nothing wakes it, end the process."""
         self.hang = CollectiveHang(sorted(positions, key=lambda position: position.rank))
-        self.log.break_off(self.hang)
+        self.break_off(self.hang)
         if not self._over.wait(GRACE):
             print(f"CollectiveHang: {self.hang}", file=sys.stderr, flush=True)
             os._exit(HUNG)
 
     def _position(self) -> Position:
         frame, native = sys._current_frames().get(self._main), self._native_frame()
-        call = self.log.open_call
+        call = self.open_call
         entry = call.entry if call else None
         if entry is None and native is not None:
             name = native.f_code.co_name
             name = NAMES.get(name, name)
-            entry = Entered(self.log.count(self._ranks) + 1, name, self.step, "", site(native), self._ranks)
+            entry = Entered(self._counts[self._ranks] + 1, name, self.step, "", site(native), self._ranks)
         state: State = "waiting" if entry else "running"
-        return Position(self._rank, state, self.step, entry, tuple(self.log.entered), site(frame))
+        return Position(self._rank, state, self.step, entry, tuple(self.entered), site(frame))
 
     def _native_frame(self) -> FrameType | None:
         """The function of PyTorch that the main thread is in, if it is one in which ranks wait for each other."""
@@ -148,4 +441,4 @@ class Watchdog:
 
     def _publish(self, position: Position) -> None:
         with contextlib.suppress(RuntimeError):  # nobody is left to read it
-            self._store.set(f"at {self._rank}", position.to_json())
+            self._store.set(f"at {self._rank}", pickle.dumps(position))  # type: ignore[arg-type]  # bytes, too

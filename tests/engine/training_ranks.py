@@ -33,7 +33,6 @@ def talk(device):
     rank = parallel.rank_and_size()[0]
     said = {
         "sum": parallel.sum_over_ranks(torch.tensor([rank, 1.0], device=device)),
-        "variable": parallel.all_gather_variable(torch.full((2 * rank, 3), float(rank), device=device)),
         "any": (parallel.any_rank(rank == 1), parallel.any_rank(False)),
         "merged": parallel.merge_rows([f"{row} by {rank}" for row in parallel.rows_of_rank(5)]),
         "from main": parallel.from_main_rank(lambda: f"made by {rank}"),

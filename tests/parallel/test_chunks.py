@@ -2,8 +2,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import vgpu
-from frcnn_lite.parallel import chunk_sizes, rows_lost, share
+from frcnn_lite.parallel.chunks import chunk_sizes, rows_lost, share
+
+
+@pytest.fixture
+def vgpu():
+    return pytest.importorskip("vgpu", reason="it needs vgpu, which gives a machine several GPUs")
 
 
 @pytest.mark.parametrize("devices", range(1, 9))
@@ -22,7 +26,7 @@ class Pair(nn.Module):
 
 
 @pytest.mark.parametrize("devices", [2, 3, 4, 8])
-def test_rows_lost_is_what_data_parallel_loses(devices: int) -> None:
+def test_rows_lost_is_what_data_parallel_loses(vgpu, devices: int) -> None:
     with vgpu.virtual_gpus(devices):
         parallel = nn.DataParallel(Pair(), device_ids=list(range(devices)))
         for first, second in [(10, 1), (10, 3), (10, 10), (9, 5), (3, 10), (1, 8)]:
@@ -38,7 +42,7 @@ class Shifted(nn.Module):
 
 
 @pytest.mark.parametrize("devices", [2, 3, 4, 8])
-def test_what_a_keyword_does_to_rows_is_what_rows_lost_says(devices: int) -> None:
+def test_what_a_keyword_does_to_rows_is_what_rows_lost_says(vgpu, devices: int) -> None:
     x, one = torch.zeros(10, 1), torch.ones(1, 1)
     with vgpu.virtual_gpus(devices):
         pair, shifted = (nn.DataParallel(net, list(range(devices))) for net in (Pair(), Shifted()))
@@ -56,7 +60,7 @@ class Flagged(nn.Module):
         return x
 
 
-def test_a_flag_fails_only_as_a_keyword_beside_a_positional_tensor() -> None:
+def test_a_flag_fails_only_as_a_keyword_beside_a_positional_tensor(vgpu) -> None:
     x = torch.zeros(9, 1)
     with vgpu.virtual_gpus(4):
         parallel = nn.DataParallel(Flagged(), [0, 1, 2, 3])
@@ -74,7 +78,7 @@ def test_rows_lost_by_hand() -> None:
 
 
 @pytest.mark.parametrize("devices", [2, 8])
-def test_a_shared_row_reaches_every_replica(devices: int) -> None:
+def test_a_shared_row_reaches_every_replica(vgpu, devices: int) -> None:
     x1, x2 = torch.arange(20.0).view(10, 2), torch.tensor([[7.0, 8.0, 9.0]])
     with vgpu.virtual_gpus(devices):
         parallel = nn.DataParallel(Pair(), device_ids=list(range(devices)))

@@ -9,8 +9,13 @@ import torch
 from torch import nn
 from torch.nn import parallel as torch_parallel
 
-import vgpu
-from frcnn_lite.parallel import chunk_sizes, data_parallel, gather, parallel_apply, replicate, scatter
+from frcnn_lite.parallel.four_calls import data_parallel, gather, parallel_apply, replicate, scatter
+
+
+@pytest.fixture
+def vgpu():
+    return pytest.importorskip("vgpu", reason="it needs vgpu, which gives a machine several GPUs")
+
 
 Scores = namedtuple("Scores", "rows total")
 
@@ -45,7 +50,7 @@ def step(run, devices):
 
 
 @pytest.mark.parametrize("count", range(1, 9))
-def test_outputs_and_gradients_equal_torchs(count):
+def test_outputs_and_gradients_equal_torchs(vgpu, count):
     with vgpu.virtual_gpus(8):
         devices = [torch.device("cuda", k) for k in range(count)]
         ours, theirs = step(data_parallel, devices), step(torch_parallel.data_parallel, devices)
@@ -61,7 +66,7 @@ def test_runs_on_cpus_alone(count):
         torch.testing.assert_close(mine, its, rtol=1e-10, atol=1e-12)
 
 
-def test_dim_and_output_device():
+def test_dim_and_output_device(vgpu):
     with vgpu.virtual_gpus(2):
         x = torch.randn(3, 10)
         y = data_parallel(nn.Identity(), (x,), ["cuda:0", "cuda:1"], output_device="cpu", dim=1)
@@ -71,11 +76,11 @@ def test_dim_and_output_device():
 def test_scatter_hands_the_rest_to_all():
     flag = object()
     shares = scatter((torch.zeros(9, 2), {"n": torch.arange(9)}, flag, []), ["cpu"] * 4)
-    assert [len(x) for x, *_ in shares] == [len(kw["n"]) for _, kw, *_ in shares] == chunk_sizes(9, 4)
+    assert [len(x) for x, *_ in shares] == [len(kw["n"]) for _, kw, *_ in shares] == [3, 3, 3]
     assert all(rest[0] is flag for _, _, *rest in shares)
 
 
-def test_replicas_have_parameters_that_lead_to_the_module():
+def test_replicas_have_parameters_that_lead_to_the_module(vgpu):
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     with vgpu.virtual_gpus(2):
         net = net.cuda()
@@ -118,7 +123,7 @@ def test_the_first_exception_is_raised_with_its_frames():
     assert [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)][-1] == "forward"
 
 
-def test_an_error_that_was_handled_leaves_no_memory_behind():
+def test_an_error_that_was_handled_leaves_no_memory_behind(vgpu):
     """After an OutOfMemoryError one wants to go on with a smaller batch, at once."""
 
     class Fails(nn.Module):
@@ -153,7 +158,7 @@ class Where(nn.Linear):
         return torch.cuda.current_device(), super().forward(x.cuda())
 
 
-def test_devices_are_those_of_the_weights():
+def test_devices_are_those_of_the_weights(vgpu):
     with vgpu.virtual_gpus(4):
         replicas = replicate(Where(3, 2).cuda(), ["cuda:0", "cuda:3", "cuda:2"])
         results = parallel_apply(replicas, [(torch.ones(1, 3),)] * 3, [{}] * 3)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from frcnn_lite.parallel import reduce_loss
+from frcnn_lite.parallel.reduce_loss import reduce_loss
 
 
 def test_divides_the_whole_sum_by_the_whole_count_once() -> None:

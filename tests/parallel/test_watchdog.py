@@ -1,17 +1,109 @@
-"""The watchdog: what it sees, that it changes nothing, and that it ends what hangs."""
+"""The watchdog: what it makes of positions, what it sees in a process that is alone, and that it ends what hangs.
 
+What two and three ranks are told stands in test_watchdog_on_ranks.py.
+"""
+
+import os
+import pickle
 import subprocess
 import sys
 
 import pytest
 import torch
-import watchdog_workers as workers
 from torch import distributed
 from torch.distributed import distributed_c10d
 
-from frcnn_lite.parallel.collective_log import COLLECTIVES, CollectiveLog
-from frcnn_lite.parallel.launch import RankFailed, run_ranks
-from frcnn_lite.parallel.watchdog import HUNG, Watchdog
+from frcnn_lite.parallel.watchdog import (
+    COLLECTIVES,
+    CollectiveHang,
+    CollectiveLog,
+    Entered,
+    Position,
+    Watchdog,
+    diagnose,
+)
+
+WORLD = (0, 1, 2)
+
+
+def entered(number, name="all_reduce", tensor="(3,) float32", group=WORLD, step=None):
+    return Entered(number, name, step, tensor, f"train.py:{number}", group)
+
+
+def waiting(rank, *calls, step=None):
+    return Position(rank, "waiting", step, calls[-1], calls, "train.py:9")
+
+
+def test_the_rank_that_left_is_waited_for():
+    calls = [entered(number, step=number) for number in (1, 2, 3, 4)]
+    left = Position(1, "left", 3, None, tuple(calls[:3]))
+    words = diagnose([waiting(0, *calls), left, waiting(2, *calls)])
+    first, *rest = words.splitlines()
+    assert first == "rank 0 waits in all_reduce #4 of step 4 for rank 1"
+    assert rest[0] == "  rank 0 waits in all_reduce #4 of (3,) float32, step 4, at train.py:4"
+    assert rest[1].startswith("  rank 1 left after step 3; its last collective was all_reduce #3")
+
+
+def test_a_rank_that_goes_on_elsewhere_is_told_with_its_place():
+    positions = [waiting(0, entered(1)), Position(1, "running", 7, None, (), "evaluate.py:20")]
+    assert "rank 1 is in step 7, at evaluate.py:20; it has entered no collective" in diagnose(positions)
+
+
+def test_a_rank_that_left_by_an_exception_says_which():
+    words = str(Position(1, "left", 3, why="FloatingPointError"))
+    assert words == "rank 1 left in step 3 with FloatingPointError; it has entered no collective"
+    assert str(Position(1, "left")) == "rank 1 left; it has entered no collective"
+
+
+def test_a_rank_without_an_answer_has_ended():
+    words = diagnose([waiting(0, entered(1)), Position(1, "silent")])
+    assert "waits in all_reduce #1 for rank 1" in words and "rank 1 does not answer" in words
+
+
+@pytest.mark.parametrize("other", [entered(2, "broadcast"), entered(2, tensor="(4,) float32")])
+def test_different_collectives_under_one_number_are_the_cause(other):
+    words = diagnose([waiting(0, entered(1), entered(2)), waiting(1, entered(1), other)])
+    assert words.startswith("rank 0 and rank 1 entered different collectives as #2: all_reduce of (3,) float32")
+
+
+def test_the_first_call_from_different_lines_is_told():
+    """What a collective on rank 0 only looks like: the same calls, of the same shapes, one apart."""
+    log, train = (Entered(1, "all_reduce", None, "() float32", f"train.py:{line}", WORLD) for line in (5, 8))
+    second = Entered(2, "all_reduce", None, "() float32", "train.py:8", WORLD)
+    words = diagnose([waiting(0, log, second), Position(1, "left", None, None, (train,))])
+    assert words.splitlines()[-1] == "  ranks parted at #1: all_reduce at train.py:5, all_reduce at train.py:8"
+    assert "parted" not in diagnose([waiting(0, train, second), Position(1, "left", None, None, (train,))])
+
+
+def test_who_waits_in_an_earlier_collective_is_the_victim_and_who_is_ahead_is_not_blamed():
+    ahead = [entered(1), entered(2)]
+    words = diagnose([waiting(0, *ahead), waiting(1, entered(1)), Position(2, "silent")])
+    assert words.startswith("rank 1 waits in all_reduce #1 for rank 2")
+
+
+def test_ranks_outside_the_group_are_not_waited_for():
+    call = entered(1, group=(0, 2))
+    words = diagnose([waiting(0, call), Position(1, "running"), Position(2, "left")])
+    assert words.startswith("rank 0 waits in all_reduce #1 for rank 2")
+
+
+def test_all_there_and_still_no_end_points_at_the_hardware():
+    words = diagnose([waiting(rank, entered(1)) for rank in WORLD])
+    assert "all ranks of the group are in all_reduce #1" in words and "network" in words
+
+
+def test_nobody_waits():
+    assert diagnose([Position(0, "left")]).startswith("no rank waits")
+    with pytest.raises(ValueError, match="`positions` must hold one for each rank, got none"):
+        diagnose([])
+
+
+def test_positions_and_the_error_travel_by_pickle():
+    position = waiting(0, entered(1), entered(2, step=5), step=5)
+    assert pickle.loads(pickle.dumps(position)) == position
+    hang = CollectiveHang([position])
+    copy = pickle.loads(pickle.dumps(hang))
+    assert copy.positions == hang.positions and str(copy) == str(hang)
 
 
 @pytest.fixture
@@ -78,58 +170,31 @@ def test_async_op_returns_its_work_positionally_too(alone):
 
 
 def test_bad_use_is_refused():
-    with pytest.raises(ValueError, match="limit must be a positive number of seconds, got 0"):
+    with pytest.raises(ValueError, match="`limit` must be a positive number of seconds, got 0"):
         Watchdog(0)
     with pytest.raises(RuntimeError, match="call init_process_group first"), Watchdog():
         pass
 
 
-def test_watching_changes_no_gradient_and_names_the_parameters():
-    for found, names, gathered, counts in run_ranks(workers.gradients_watched_and_not, 2, None):
-        never, watched, after = found
-        for one, two, three in zip(never, watched, after, strict=True):
-            torch.testing.assert_close(one, two, rtol=1e-10, atol=0)
-            torch.testing.assert_close(one, three, rtol=1e-10, atol=0)
-        assert [set(name.partition("(")[2].rstrip(")").split(", ")) for name in names] == [
-            {"0.weight", "0.bias", "1.weight", "1.bias"}
-        ]
-        assert gathered == [0, 1] and counts == 3  # an object is gathered in two collectives, then one all_reduce
-
-
-def test_a_wait_in_native_code_ends_the_process_with_the_diagnosis():
-    with pytest.raises(RankFailed) as caught:
-        run_ranks(workers.unwatched_backward, 2)
-    failure = caught.value.failures[0]
-    assert failure.reason.startswith(f"exited with code {HUNG}")
-    assert "CollectiveHang: rank 0 waits in backward #1 of step 4 for rank 1" in failure.details
-    assert "rank 1 left after step 3" in failure.details
-
-
-def test_collectives_are_counted_for_each_group():
-    with pytest.raises(RankFailed) as caught:
-        run_ranks(workers.subgroup_hang, 3)
-    assert caught.value.rank == 0
-    assert caught.value.reason == "raised CollectiveHang: rank 0 waits in all_reduce #2 for rank 2"
-
-
 PROGRAM = """
 import time, torch
 from torch import distributed
-from frcnn_lite.parallel import Watchdog, process_group
+from frcnn_lite.parallel.watchdog import Watchdog
 
-with process_group("cpu"):
-    with Watchdog(limit=1) as dog:
-        for dog.step in range(1, 5):
-            distributed.all_reduce(torch.ones(1))
-            while distributed.get_rank() == 1 and dog.step == 2:
-                time.sleep(1)
+distributed.init_process_group("gloo")
+with Watchdog(limit=1) as dog:
+    for dog.step in range(1, 5):
+        distributed.all_reduce(torch.ones(1))
+        while distributed.get_rank() == 1 and dog.step == 2:
+            time.sleep(1)
 """
 
 
 def test_under_torchrun_a_hang_ends_the_run_and_says_where_the_other_rank_is(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(tmp_path / "program.py")]
-    ended = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, env=environment)
     assert ended.returncode != 0
     assert "CollectiveHang: rank 0 waits in all_reduce #3 of step 3 for rank 1" in ended.stderr
     assert "rank 1 is in step 2, at program.py:11" in ended.stderr

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from course.figures.palette import blend, gpu_colour, ink_on
 from course.figures.svg import FAINT, INK, Canvas, Figure
-from frcnn_lite.parallel.hang_report import Entered, Position
+from frcnn_lite.parallel.watchdog import Entered, Position
 
 LEFT, TOP, LANE, CELL, GAP, COLUMN, LETTER = 76, 74, 46, 32, 5, 96, 6.6
 CAPTION = "filled: came through; hatched: waits; dashed: never came"

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from torch import Tensor
 
-from frcnn_lite.parallel import RowTrace, chunk_sizes
+from frcnn_lite.parallel import Trace, chunk_sizes
 
 Chunks = Sequence[Sequence[int]]
 
@@ -55,7 +55,7 @@ class Flow:
         return gpu < len(self.received) and len(self.received[gpu]) > 0
 
     @classmethod
-    def from_trace(cls, trace: RowTrace, gpus: int, **arguments: Tensor) -> Flow:
+    def from_trace(cls, trace: Trace, gpus: int, **arguments: Tensor) -> Flow:
         """The flow of a run: `arguments` are the tensors that went in, by the names that forward gives them.
 
         Raises ValueError when the trace holds two calls on one device, which are two steps and not one.

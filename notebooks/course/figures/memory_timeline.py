@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from course.figures.palette import VERMILLION, blend, gpu_colour
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
-from frcnn_lite.parallel import MemorySample, MemoryTrace
+from frcnn_lite.parallel import MemorySample, Trace
 
 LEFT, COLUMN, BAR, RIGHT = 84, 66, 46, 92
 HEAD, LANE, TALLEST, FOOT = 84, 96, 76, 34
 
 
-def memory_timeline(trace: MemoryTrace, title: str, limit: int | None = None) -> Figure:
+def memory_timeline(trace: Trace, title: str, limit: int | None = None) -> Figure:
     """Solid: held at the end of a stage. Tint: the most that was held within it. One scale for all GPUs.
 
     A stage in which a GPU had no part is left empty. `limit`, in bytes, is drawn as a line.
@@ -20,16 +20,16 @@ def memory_timeline(trace: MemoryTrace, title: str, limit: int | None = None) ->
     """
     stages = trace.stages
     if not stages:
-        raise ValueError("trace has no samples: take a step inside `with trace_memory(...)`, or call its mark()")
+        raise ValueError("trace has no samples: take a step inside `with trace(net, gpus) as step`, or call its mark()")
     most = max(*trace.peaks, limit or 0, 1)
-    width, height = LEFT + len(stages) * COLUMN + RIGHT, HEAD + len(trace.devices) * LANE + FOOT
+    width, height = LEFT + len(stages) * COLUMN + RIGHT, HEAD + len(trace.gpus) * LANE + FOOT
     canvas = Canvas(max(width, 60 + len(title) * 8.4), height, title, _describe(trace, limit), at=(16, 28))
     for k, stage in enumerate(stages):
         for line, word in enumerate(stage.split(" ", 1)):
             x = LEFT + k * COLUMN + COLUMN / 2
             canvas.text(x, HEAD - 26 + 15 * line, word, size=12, anchor="middle", fill=INK if line else FAINT)
-    for row, device in enumerate(trace.devices):
-        samples = [trace.of(device).get(stage) for stage in stages]
+    for row, device in enumerate(trace.gpus):
+        samples = [trace.samples_of(device).get(stage) for stage in stages]
         _draw_lane(canvas, device.index, samples, trace.peaks[row], HEAD + row * LANE, most, limit)
     words = "solid: held at the end of a stage; tint: the most within it"
     canvas.text(16, height - 12, words + (f"; dashed: {megabytes(limit)}" if limit else ""), size=12, fill=FAINT)
@@ -66,9 +66,9 @@ def megabytes(count: int) -> str:
     return f"{math.ceil(count / 1e5) / 10:.1f} MB"
 
 
-def _describe(trace: MemoryTrace, limit: int | None) -> str:
+def _describe(trace: Trace, limit: int | None) -> str:
     told = []
-    for device, peak in zip(trace.devices, trace.peaks, strict=True):
-        held = ", ".join(f"{stage} {megabytes(sample.held)}" for stage, sample in trace.of(device).items())
+    for device, peak in zip(trace.gpus, trace.peaks, strict=True):
+        held = ", ".join(f"{stage} {megabytes(sample.held)}" for stage, sample in trace.samples_of(device).items())
         told.append(f"{device}: peak {megabytes(peak)}; held after {held}")
     return ". ".join(told) + ("." if limit is None else f". The limit is {megabytes(limit)}.")

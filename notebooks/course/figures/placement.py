@@ -12,7 +12,7 @@ from course.figures.digits import cast, draw_digit
 from course.figures.palette import CPU_COLOUR, blend, gpu_colour, ink_on
 from course.figures.scatter_flow import span
 from course.figures.svg import FAINT, INK, Canvas, Figure
-from frcnn_lite.parallel import PlacementTrace
+from frcnn_lite.parallel import Trace
 
 LEFT, TILE, COLUMN = 92, 26, 32
 CHIP_LETTER, CHIP_PAD, CHIP_HEIGHT = 6.2, 12, 20
@@ -39,21 +39,21 @@ class Placement:
     output: int | None
 
     @classmethod
-    def from_trace(cls, trace: PlacementTrace, *, output: Tensor, **argument: Tensor) -> Placement:
+    def from_trace(cls, trace: Trace, *, output: Tensor, **argument: Tensor) -> Placement:
         """What a traced step did; `argument` is the batch that went in, by the name that forward gives it.
 
         Raises ValueError for more or fewer than one argument, and when no replica was called.
         """
         if len(argument) != 1:
             raise ValueError(f"argument: want one batch by name, such as x=x, got {list(argument)}")
-        if not trace.rows.calls:
-            raise ValueError("the trace holds no call: run the step inside `with trace_placement(dp) as trace`")
+        if not trace.calls:
+            raise ValueError("the trace holds no call: run the step inside `with trace(dp) as step`")
         ((name, batch),) = argument.items()
-        devices = [call.device for call in trace.rows.calls]
+        devices = [call.device for call in trace.calls]
         names = list(dict.fromkeys(tensor.name for tensor in trace.held))
         computed = {device: {n for n, d in trace.gradients if d == device} for device in devices}
         return cls(
-            rows=trace.rows.find_rows(name, batch),
+            rows=trace.find_rows(name, batch),
             held=[{t.name: t.nbytes for t in trace.held if t.device == device} for device in devices],
             copied=[trace.bytes_copied_to(device) for device in devices],
             gradients=[[n for n in names if n in computed[device]] for device in devices],

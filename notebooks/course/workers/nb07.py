@@ -21,9 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 from course.workers.sharding import compare_with_ddp, detector_loss
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import any_rank
-from frcnn_lite.parallel.hang_report import CollectiveHang, Position
 from frcnn_lite.parallel.process_group import process_group
-from frcnn_lite.parallel.watchdog import Watchdog
+from frcnn_lite.parallel.watchdog import CollectiveHang, Position, Watchdog
 
 LIMIT = 1.0  # seconds in which a scene that hangs is ended; it computes for milliseconds
 PATIENCE = 60.0  # and one that does not hang

@@ -103,7 +103,7 @@ def test_there_are_four_calls(monkeypatch):
 def test_replicate_copies_all_to_each():
     net = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)).cuda()
     dp = nn.DataParallel(net)
-    with parallel.trace_placement(dp) as trace:
+    with parallel.trace(dp) as trace:
         dp(torch.randn(8, 8))
     whole = sum(t.numel() * t.element_size() for t in [*net.parameters(), *net.buffers()])
     held = [sum(t.nbytes for t in trace.held if t.device == torch.device("cuda", k)) for k in range(4)]

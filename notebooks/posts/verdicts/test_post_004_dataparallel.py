@@ -10,7 +10,7 @@ from torch.nn.parallel._functions import Scatter
 from verdict import verdict
 
 import vgpu
-from frcnn_lite.parallel import BalancedDataParallel, MemoryTrace, trace_memory
+from frcnn_lite.parallel import BalancedDataParallel, Trace, trace
 
 NOTEBOOK = "05_memory_balance"
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
@@ -32,7 +32,7 @@ def weights_on(module: nn.Module) -> set[str]:
     return {str(weight.device) for weight in module.parameters()}
 
 
-def second_step(net: nn.Module, gpus: list[torch.device], inside: bool) -> MemoryTrace:
+def second_step(net: nn.Module, gpus: list[torch.device], inside: bool) -> Trace:
     """Memory of a step with Adam that is not the first, the loss inside the replicas or outside of them."""
     x, target, adam = (
         torch.ones(512, 1024),
@@ -41,7 +41,7 @@ def second_step(net: nn.Module, gpus: list[torch.device], inside: bool) -> Memor
     )
     for _ in range(2):
         adam.zero_grad()
-        with trace_memory(net, gpus) as memory:
+        with trace(net, gpus) as memory:
             memory.mark("before step")
             loss = net(x, target).mean() if inside else F.cross_entropy(net(x), target.cuda())
             loss.backward()
@@ -78,8 +78,8 @@ def test_the_model_is_copied_in_every_step() -> None:
     with vgpu.virtual_gpus(2) as gpus:
         net, weights = nn.DataParallel(Paint().cuda(), gpus), sum(w.nbytes for w in Paint().parameters())
         memory = second_step(net, gpus, inside=False)
-        assert memory.held("before step")[1] == memory.held("after step")[1] == 0
-        assert memory.held("forward body")[1] >= weights
+        assert memory.bytes_after("before step")[1] == memory.bytes_after("after step")[1] == 0
+        assert memory.bytes_after("forward body")[1] >= weights
 
 
 @verdict(

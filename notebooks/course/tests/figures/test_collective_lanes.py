@@ -6,7 +6,7 @@ import pytest
 
 from course.figures.collective_lanes import collective_lanes
 from course.figures.memory_shares import memory_shares
-from frcnn_lite.parallel.hang_report import Entered, Position
+from frcnn_lite.parallel.watchdog import Entered, Position
 
 
 def calls(*names, group=(0, 1)):

@@ -26,7 +26,7 @@ def traced(gpus, rows, backward=True, output_device=0):
     x = torch.arange(3.0 * rows).view(rows, 3)
     with vgpu.virtual_gpus(gpus):
         dp = nn.DataParallel(Net().cuda(), output_device=output_device)
-        with parallel.trace_placement(dp) as trace:
+        with parallel.trace(dp) as trace:
             y = dp(x)
             if backward:
                 y.sum().backward()
@@ -64,7 +64,7 @@ def test_without_backward_there_are_no_gradients_to_add():
 
 def test_what_is_no_step_is_refused():
     module = Net()
-    with parallel.trace_placement(module) as trace:
+    with parallel.trace(module) as trace:
         pass
     with pytest.raises(ValueError, match="holds no call"):
         Placement.from_trace(trace, x=torch.zeros(1, 3), output=torch.zeros(1))
