@@ -27,7 +27,7 @@ COMMANDS = {
 }
 # These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
 TOOLS = {
-    "copy": "write one helper and what it needs into a file of your own",
+    "copy": "list the helpers, or copy one of them with its tests",
 }
 
 
