@@ -10,7 +10,7 @@ import pytest
 
 from multigpu.__main__ import main
 from multigpu.lint import lint, lint_text, source
-from multigpu.lint.finding import RULES
+from multigpu.lint.rules import RULES
 
 CORPUS = Path(__file__).with_name("lint_corpus")
 BUGS, CLEAN = sorted((CORPUS / "bugs").glob("*.py")), sorted((CORPUS / "clean").glob("*.py"))

@@ -6,13 +6,14 @@ import json
 import sys
 import warnings
 
-from . import closures, devices, source, syncs, tensors, tokens
-from .finding import RULES, Finding
+from . import source, tokens
+from .finding import Finding, Rule
+from .readings import Reading
+from .rules import CHECKS, NOT_PYTHON_3, RULES
 from .scopes import Program
 from .source import Source
 
 FOUND, BAD_INPUT = 1, 2
-FAMILIES = (devices, tensors, closures, syncs)
 EPILOG = """\
 A finding ends with its rule. "# noqa: FL001" at the end of its line silences it, and a word on why belongs beside it;
 "# noqa" alone silences all, a line "# multigpu: noqa: FL002" one rule in the whole file. A file that is not Python 3
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rules", action="store_true", help="print every rule with its reason and its fix")
     options = parser.parse_args(argv)
     if options.rules:
-        print("\n".join(f"{code} {rule.name}: {rule.reason}\n      {rule.fix}" for code, rule in RULES.items()))
+        print("\n".join(f"{rule.code} {rule.name}: {rule.reason}\n      {rule.fix}" for rule in RULES.values()))
         return 0
     if not options.paths:
         parser.error("give a PATH to lint")
@@ -48,11 +49,18 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps([found.to_dict() for found in findings], indent=1))
     else:
         for found in findings:
-            print(f"{found.where}: {found.message} [{found.rule}]\n    fix: {RULES[found.rule].fix}")
+            print(_told(found))
     for error in unread:
         print(f"error: {error}", file=sys.stderr)
     print(f"{len(findings)} found" if findings else "nothing found", file=sys.stderr)
     return BAD_INPUT if unread else FOUND if findings else 0
+
+
+def _told(found: Finding) -> str:
+    """A finding as the terminal shows it: place, reason, repair, and the failure of the catalogue behind it."""
+    see = found.broken.see
+    about = f"\n    about: python -m multigpu explain {see}" if see else ""
+    return f"{found.where}: {found.message} [{found.rule}]\n    fix: {found.broken.fix}{about}"
 
 
 def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:
@@ -73,9 +81,9 @@ def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:
 
 def lint(code: Source) -> list[Finding]:
     """All findings of one file that no comment silences, in the order of its lines."""
-    found: dict[tuple[int, int, str], Finding] = {}
+    found: dict[tuple[int, int, Rule], Finding] = {}
     for first, last, rule, what in _search(code):
-        if not code.silences(first, last, rule):
+        if not code.silences(first, last, rule.code):
             cell, line = code.place(first)
             found.setdefault((cell, line, rule), Finding(code.path, cell, line, rule, what))
     return sorted(found.values())
@@ -86,18 +94,16 @@ def lint_text(text: str, path: str = "<text>") -> list[Finding]:
     return lint(Source(path, text))
 
 
-def _search(code: Source) -> list[tuple[int, int, str, str]]:
+def _search(code: Source) -> list[tuple[int, int, Rule, str]]:
     """(first line, last line, rule, what) of everything, silenced or not."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a backslash in a string is not what this is about
-            program = Program(ast.parse(code.text), code.path)
-        return [
-            (node.lineno, node.end_lineno or node.lineno, rule, what)  # type: ignore[attr-defined]
-            for family in FAMILIES
-            for node, rule, what in family.check(program)
-        ]
+            reading = Reading(Program(ast.parse(code.text), code.path))
+        found = [(node, rule, what) for rule, check in CHECKS.items() for node, what in check(reading)]
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
-        unread = (line, line, "FL000", f"not read ({getattr(error, 'msg', error)})")
-        return [unread, *((line, line, rule, what) for line, rule, what in tokens.check(code.text))]
+        unread = (line, line, NOT_PYTHON_3, f"not read ({getattr(error, 'msg', error)})")
+        return [unread, *((line, line, RULES[rule], what) for line, rule, what in tokens.check(code.text))]
+    found.sort(key=lambda each: (each[0].lineno, each[0].col_offset))  # type: ignore[attr-defined]
+    return [(node.lineno, node.end_lineno or node.lineno, rule, what) for node, rule, what in found]  # type: ignore[attr-defined]

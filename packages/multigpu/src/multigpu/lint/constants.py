@@ -5,8 +5,7 @@
 
 import ast
 
-from .calls import Environment
-from .flow import Flow
+from .flow import Environment, Flow
 from .names import FUNCTIONS, last_name, self_attribute
 from .scopes import BUILD, DATA, DRIVER, STEP, Program, Scope
 from .values import ON_DEVICE, UNKNOWN, Value

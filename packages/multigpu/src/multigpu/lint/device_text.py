@@ -84,3 +84,8 @@ def named_devices(scope: ast.AST) -> dict[str, str]:
             if not (isinstance(value, ast.Constant) and isinstance(value.value, int)):  # a number may be anything
                 found[node.targets[0].id] = device_text(value, {})
     return found
+
+
+def has_choice(node: ast.AST) -> bool:
+    """Whether an expression decides between two things: `"cuda" if torch.cuda.is_available() else "cpu"`."""
+    return any(isinstance(part, ast.IfExp) for part in ast.walk(node))

@@ -2,7 +2,7 @@
 
 import ast
 
-from .calls import Environment
+from .flow import Environment
 from .habits import NUMBER, TENSOR, matches
 from .scopes import DATA, DRIVER, STEP, Program, Scope
 from .values import ARRAY_ONLY, GUESSED, ON_DEVICE, PLAIN, TENSOR_ONLY, UNKNOWN

@@ -20,9 +20,10 @@ from .habits import (
     STEP_METHOD,
     matches,
 )
-from .names import FUNCTIONS, AnyFunction, Names, last_name, method_of, own_nodes, self_attribute
+from .names import FUNCTIONS, AnyFunction, Names, keyword, last_name, method_of, own_nodes, self_attribute
 
 STEP, BUILD, HELPER, DRIVER, DATA = "step", "build", "helper", "driver", "data"
+HANDED = ("submit", "map", "imap", "imap_unordered", "apply_async")  # methods of a pool that take a function
 
 
 @dataclass
@@ -87,14 +88,29 @@ class Program:
     @cached_property
     def started_in_threads(self) -> set[str]:
         """Names of functions that are handed to threads: `Thread(target=f)`, `pool.submit(f)`, `pool.map(f)`."""
+        calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        pools = self._thread_pools()
+        found = {last_name(target) for call in calls if last_name(call) == "Thread" and (target := _target(call))}
+        for call in calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in HANDED and call.args:
+                owner = call.func.value
+                if last_name(owner) in pools or self._is_thread_pool(owner):
+                    found.add(last_name(call.args[0]))
+        return found
+
+    def _thread_pools(self) -> set[str]:
+        """Names that hold a pool of threads, by an assignment or by `with ... as`."""
         found = set()
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and last_name(node) == "Thread":
-                found |= {last_name(given.value) for given in node.keywords if given.arg == "target"}
-            elif method_of(node) in ("submit", "map") and isinstance(node, ast.Call) and node.args:
-                threads = matches("thread", ast.unparse(self.tree))
-                found |= {last_name(node.args[0])} if threads else set()
+            if isinstance(node, ast.Assign) and self._is_thread_pool(node.value):
+                found |= {last_name(target) for target in node.targets}
+            elif isinstance(node, ast.withitem) and node.optional_vars and self._is_thread_pool(node.context_expr):
+                found.add(last_name(node.optional_vars))
         return found
+
+    def _is_thread_pool(self, node: ast.AST) -> bool:
+        made = self.names.called(node)
+        return made.endswith(("ThreadPoolExecutor", "ThreadPool")) or made == "multiprocessing.dummy.Pool"
 
     def module_classes(self) -> Iterator[ast.ClassDef]:
         """Every class that derives from nn.Module, as far as this file tells."""
@@ -150,6 +166,11 @@ def _drives(node: ast.AST) -> bool:
     loop = isinstance(node, ast.For) and "loader" in ast.unparse(node.iter)
     by_method = method_of(node) in ("backward", "zero_grad", "eval", "parse_args")
     return loop or by_method or last_name(node) in ("DataLoader", "optimizer")
+
+
+def _target(call: ast.Call) -> ast.expr | None:
+    """The function that a Thread is given."""
+    return keyword(call, "target") or (call.args[1] if len(call.args) > 1 else None)
 
 
 def is_function(cls: ast.ClassDef) -> bool:

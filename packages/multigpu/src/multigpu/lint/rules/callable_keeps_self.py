@@ -3,17 +3,24 @@
 import ast
 from collections.abc import Iterator, Mapping
 
-from .finding import Found
-from .habits import matches
-from .names import FUNCTIONS, last_name, own_nodes, self_attribute
-from .scopes import Program
+from ..finding import Found, Rule
+from ..habits import matches
+from ..names import FUNCTIONS, last_name, own_nodes, self_attribute
+from ..readings import Reading
 
+RULE = Rule(
+    "FL008",
+    "callable-keeps-self",
+    "holds the module it was made in: a replica that calls it computes with the original's weights, on their GPU",
+    "write a method, and call it through self",
+    "two-devices",
+)
 HOOKS = {"register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook"}
 
 
-def check(program: Program) -> Iterator[Found]:
-    """Yield (node, rule, what was found)."""
-    for cls in program.module_classes():
+def check(reading: Reading) -> Iterator[Found]:
+    """Yield (node, what was found)."""
+    for cls in reading.program.module_classes():
         if matches("Parallel$", cls.name):
             continue  # wraps what is replicated, and is not
         methods = {item.name for item in cls.body if isinstance(item, FUNCTIONS) and not _is_property(item)}
@@ -24,7 +31,7 @@ def check(program: Program) -> Iterator[Found]:
                 for kept in _kept_by(node):
                     kept = _lambda_named(kept, local)
                     if what := _keeps_self(kept, methods, plain, local):
-                        yield kept if isinstance(kept, ast.Lambda) else node, "FL008", what
+                        yield kept if isinstance(kept, ast.Lambda) else node, what
 
 
 def _local_functions(method: ast.AST) -> dict[str, ast.AST]:

@@ -4,23 +4,31 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .finding import Found
-from .habits import EVALUATING_FUNCTION, SELDOM, matches
-from .names import Names, keyword, last_name, method_of
-from .scopes import DATA, STEP, Program, Scope
-from .values import FACTORIES
+from ..finding import Found, Rule
+from ..habits import EVALUATING_FUNCTION, SELDOM, matches
+from ..names import Names, keyword, last_name, method_of
+from ..readings import Reading
+from ..scopes import DATA, STEP, Scope
+from ..values import FACTORIES
 
+RULE = Rule(
+    "FL009",
+    "item-in-loop",
+    "waits for the GPU in every pass",
+    "sum up .detach() tensors, and read .item() once, after the loop or every so many steps",
+    "no-faster",
+)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 ARRAY = r"\bnp\.|numpy\(|\[::-1\]"  # no tensor can be read backwards
 TAKE_NUMBERS = ("env", "game", "tokenizer", "cv2", "draw")  # and there is no way around the wait
 
 
-def check(program: Program) -> Iterator[Found]:
-    """Yield (node, rule, what was found)."""
-    for scope in program.scopes:
+def check(reading: Reading) -> Iterator[Found]:
+    """Yield (node, what was found)."""
+    for scope in reading.program.scopes:
         if scope.kind != DATA:
-            yield from _in_scope(scope, program.names)
+            yield from _in_scope(scope, reading.program.names)
 
 
 def _in_scope(scope: Scope, names: Names) -> Iterator[Found]:
@@ -40,7 +48,7 @@ def _in_scope(scope: Scope, names: Names) -> Iterator[Found]:
             _of_epochs(loop, node) or _seldom([node, *inside]) or _evaluates(scope, around, loop) or _wanted(inside)
         ):
             what = f"{_root(node) or 'this'}.item()" if method_of(node) else "float() of a loss"
-            yield node, "FL009", f"{what} in a loop"
+            yield node, f"{what} in a loop"
 
 
 def _waits(node: ast.Call, losses: set[str]) -> bool:

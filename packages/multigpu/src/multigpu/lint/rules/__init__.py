@@ -1,0 +1,39 @@
+"""The rules, one a file: its `RULE` says what it is about, its `check` yields the places that break it."""
+
+from collections.abc import Callable, Iterator
+
+from ..finding import Found, Rule
+from ..readings import Reading
+from . import (
+    bare_cuda,
+    callable_keeps_self,
+    constant_tensor,
+    cuda_tensor_type,
+    factory_without_device,
+    item_in_loop,
+    literal_device,
+    numpy_round_trip,
+    tensor_kept_on_self,
+)
+
+NOT_PYTHON_3 = Rule(
+    "FL000",
+    "not-python-3",
+    "searched by token instead, where a name may mean anything",
+    "port it (print and except are the usual lines), and lint again",
+)
+CHECKS: dict[Rule, Callable[[Reading], Iterator[Found]]] = {
+    module.RULE: module.check
+    for module in (
+        bare_cuda,
+        factory_without_device,
+        cuda_tensor_type,
+        literal_device,
+        tensor_kept_on_self,
+        numpy_round_trip,
+        constant_tensor,
+        callable_keeps_self,
+        item_in_loop,
+    )
+}
+RULES = {rule.code: rule for rule in (NOT_PYTHON_3, *CHECKS)}
