@@ -154,7 +154,10 @@ def save_and_load(folder: Path) -> Told:
             torch.save(ddp.state_dict(), folder / "wrapped.pt")
             torch.save(ddp.module.state_dict(), folder / "bare.pt")
         distributed.barrier()
-        files = {name: torch.load(folder / f"{name}.pt", weights_only=True) for name in ("wrapped", "bare")}
+        files = {
+            name: torch.load(folder / f"{name}.pt", weights_only=True)  # noqa: FL014 where it comes back to is the question
+            for name in ("wrapped", "bare")
+        }
         told: Told = {name: list(state) for name, state in files.items()}
         told["without map_location"] = str(files["bare"]["weight"].device)
         placed = torch.load(folder / "bare.pt", map_location=device, weights_only=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from multigpu.__main__ import main
+from multigpu.failures import catalogue
 from multigpu.lint import lint, lint_text, source
-from multigpu.lint.rules import RULES
+from multigpu.lint.rules import NOT_PYTHON_3, RULES
 
 CORPUS = Path(__file__).with_name("lint_corpus")
 BUGS, CLEAN = sorted((CORPUS / "bugs").glob("*.py")), sorted((CORPUS / "clean").glob("*.py"))
@@ -168,3 +169,41 @@ def test_every_rule_has_its_place_in_the_docs():
     page = (Path(__file__).parents[1] / "docs" / "linter.md").read_text(encoding="utf-8")
     for code, rule in RULES.items():
         assert f"| {code} | {rule.name} |" in page
+
+
+def test_every_rule_names_a_failure_of_the_catalogue():
+    entries = {entry.id for entry in catalogue()}
+    assert {rule.see for rule in RULES.values() if rule is not NOT_PYTHON_3} <= entries
+
+
+def test_a_finding_names_the_lines_and_the_repair(tmp_path, capsys):
+    bad = tmp_path / "bad.py"
+    bad.write_text(
+        "from torch import nn\n\nmodel = nn.DataParallel(net)\nloss = model(x)\nloss.backward()\nmodel.decode(x)\n"
+    )
+    _, out, _ = run(capsys, bad)
+    first, fix, about, second, *_ = out.splitlines()
+    assert first.startswith(f"{bad}:5: .backward() of an output of DataParallel (line 4): ") and first.endswith(
+        "[FL010]"
+    )
+    assert "loss.mean()" in fix and about.endswith("python -m multigpu explain backward-on-vector")
+    assert second.startswith(f"{bad}:6: model.decode of a model that line 3 wraps: ")
+
+
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        ("with ThreadPoolExecutor(2) as pool:\n    pool.map(f, parts)", [(6, "FL001")]),
+        ("pool = ThreadPoolExecutor(2)\npool.submit(f, parts)", [(6, "FL001")]),
+        ("ThreadPool(2).apply_async(f, parts)", [(6, "FL001")]),
+        ("threading.Thread(None, f, parts)", [(6, "FL001")]),
+        ("from multiprocessing import Pool\npool = Pool(2)\npool.map(f, parts)", []),
+        ("thread = 'a word'\ndata.map(f)", []),
+    ],
+)
+def test_a_function_is_in_a_thread_if_a_pool_of_threads_takes_it(pool, expected):
+    pools = "concurrent.futures import ThreadPoolExecutor", "multiprocessing.pool import ThreadPool"
+    imports = "\n".join(["import threading", *(f"from {pool}" for pool in pools)])
+    # A function that trains is a script's own, and may use the current GPU: until a thread runs it.
+    code = f"{imports}\n\ndef f(x, model):\n    return model(x.cuda()).backward(x)\n\n{pool}"
+    assert rules(code) == expected

@@ -11,7 +11,19 @@ from . import habits, values
 from .habits import matches
 from .names import Names, keyword, last_name, method_of, self_attribute
 from .scopes import DRIVER, STEP, Scope
-from .values import ON_DEVICE, PLAIN, UNKNOWN, Value, made_among_others, merge_branches, union
+from .values import (
+    ON_DEVICE,
+    PLAIN,
+    UNKNOWN,
+    Gathered,
+    Value,
+    container,
+    made_among_others,
+    merge_branches,
+    one_of,
+    union,
+)
+from .wrappers import RETURN_THE_MODEL, gathers, is_wrapper
 
 Environment = dict[str, Value]
 CPU = ("'cpu'", "torch.device('cpu')")
@@ -33,6 +45,10 @@ class Flow:
         self.came_back: set[ast.AST] = set()  # both ends of a way from tensor to array to tensor
         self.kept: list[tuple[ast.AST, str]] = []  # what keeps a tensor on self, and in which attribute
         self.returned: list[Value] = []
+        self.asked: dict[ast.Attribute, frozenset[ast.Call]] = {}  # attributes of wrapped models, and their wrappers
+        self.added: set[str] = set()  # attributes that wrapped models were given
+        self.unreduced: dict[ast.Call, frozenset[Gathered]] = {}  # what wants one number and gets one of each GPU
+        self.passed: dict[tuple[str, int | str], list[Value]] = {}  # what functions are given: by name and argument
         self.moves = False  # whether anything was sent to a device so far
         self.default_device = 0  # how many `with torch.device(...)` the line stands in
 
@@ -92,12 +108,15 @@ class Flow:
         if given.device:
             self.met |= target.scalar  # a 0-d tensor may be added to a GPU's, but not take it in
         if not self_attribute(node.target):
-            self.bind(node.target, self.combine([target, given]), node)
+            sum_of_both = self.combine([target, given])._replace(gathered=target.gathered | given.gathered)
+            self.bind(node.target, sum_of_both, node)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
         defaults = 0
         for item in node.items:
-            self.value(item.context_expr)
+            entered = self.value(item.context_expr)
+            if item.optional_vars and entered.gathered:
+                self.bind(item.optional_vars, entered, node)
             # torch.cuda.device(k) chooses among GPUs only: torch.zeros(3) inside it is on the CPU all the same.
             name = self.names.full(item.context_expr) or self.names.called(item.context_expr)
             defaults |= name.endswith("device") and "cuda" not in name
@@ -134,16 +153,28 @@ class Flow:
         while isinstance(held, ast.Subscript):
             held = held.value
         name = self_attribute(held)
+        if isinstance(target, ast.Attribute):
+            self._store_model(target, value)
         if name and value.is_tensor:
             into_buffer = isinstance(target, ast.Subscript) and self.attributes.get(name, UNKNOWN).device
-            if not into_buffer and not _is_moved_self(statement, name):
+            if not into_buffer and not is_moved_self(statement, name):
                 self.kept.append((statement, name))
             self.met |= value.made if self.in_step else set()
         elif isinstance(held, ast.Name) and isinstance(target, ast.Subscript):
             # x[i] = y copies from any device; a dict or a list holds what is put into it
             known = self.environment.get(held.id, UNKNOWN)
+            if known.gathered and not value.gathered:  # `losses[name] = losses[name].mean()`
+                self.environment[held.id] = known._replace(gathered=frozenset(), settled=True)
             if not known.is_tensor:
-                self.environment[held.id] = union([known, value])._replace(plain=False)
+                self.environment[held.id] = container([known, value])._replace(plain=False)
+
+    def _store_model(self, target: ast.Attribute, value: Value) -> None:
+        """Remember a wrapped model that `self` holds, and what a wrapped model is given to hold."""
+        known = f"self.{self_attribute(target)}"
+        if self_attribute(target) and (value.wrapped or known in self.environment):
+            self.environment[known] = value
+        elif _is_name(target.value) and self.value(target.value).wrapped:
+            self.added.add(target.attr)
 
     def bind_loop(self, target: ast.expr, iterable: ast.expr) -> None:
         """Give the variable of a loop the value of what it runs over."""
@@ -158,7 +189,9 @@ class Flow:
                 for name, part in zip(names, parts, strict=True):
                     self.bind(name, self.value(part), target)
             case _:
-                self.bind(target, self.value(iterable), target)
+                held = self.value(iterable)
+                named = last_name(iterable) in ("values", "items")  # a dict's: its entries are gathered one by one
+                self.bind(target, held.part(held.gathered if named else frozenset()), target)
 
     # ---------------------------------------------------------------- expressions
 
@@ -176,7 +209,9 @@ class Flow:
             case ast.Subscript():
                 return self._subscript(node)
             case ast.BinOp():
-                return self.combine([self.value(node.left), self.value(node.right)])
+                operands = [self.value(node.left), self.value(node.right)]
+                gathered = operands[0].gathered | operands[1].gathered
+                return self.combine(operands)._replace(gathered=gathered)
             case ast.UnaryOp():
                 return PLAIN if isinstance(node.op, ast.Not) else self.value(node.operand)
             case ast.Compare():
@@ -185,7 +220,7 @@ class Flow:
                 return PLAIN if is_test else self.combine(operands)
             case ast.IfExp():
                 self.value(node.test)
-                chosen = union([self.value(node.body), self.value(node.orelse)])
+                chosen = one_of([self.value(node.body), self.value(node.orelse)])
                 return chosen._replace(made=frozenset()) if chosen.device else chosen
             case ast.NamedExpr():
                 self.bind(node.target, found := self.value(node.value), node)
@@ -193,25 +228,38 @@ class Flow:
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 for part in node.generators:
                     self.bind_loop(part.target, part.iter)
-                return self.value(node.value if isinstance(node, ast.DictComp) else node.elt)
+                each = self.value(node.value if isinstance(node, ast.DictComp) else node.elt)
+                return each.part(each.gathered)
             case ast.Dict():
-                return union([self.value(part) for part in node.values])
+                return container([self.value(part) for part in node.values])
             case ast.Call():
                 return self.call(node)
-        return union([self.value(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)])
+        return container([self.value(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)])
 
     def _attribute(self, node: ast.Attribute) -> Value:
+        if _is_name(node.value) and (held := self.value(node.value)).wrapped:
+            self.asked[node] = held.wrapped
+            return held._replace(wrapped=frozenset(), settled=node.attr == "module")
         if node.attr in values.PLAIN_ATTRIBUTES:
             return PLAIN
         if name := self_attribute(node):
-            return self.attributes.get(name, UNKNOWN)
+            return self.environment.get(f"self.{name}") or self.attributes.get(name, UNKNOWN)
         return self.value(node.value)
 
     def _subscript(self, node: ast.Subscript) -> Value:
         held, index = self.value(node.value), self.value(node.slice)
         if index.device:  # the other way about is allowed: an index on the CPU into a tensor on a GPU
             self.met |= held.made
-        return held
+        return held.part(self._gathered_part(node, held))
+
+    def _gathered_part(self, node: ast.Subscript, held: Value) -> frozenset[Gathered]:
+        """An entry of a gathered dict is gathered; `output[0]` is too if the output is a tuple, which nobody knows."""
+        index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(index, str):
+            return held.gathered
+        if isinstance(index, int):
+            return frozenset(each._replace(entry=True) for each in held.gathered)
+        return frozenset()
 
     # ---------------------------------------------------------------- calls
 
@@ -227,8 +275,13 @@ class Flow:
         """What a call gives."""
         name, method = self.names.called(node), method_of(node)
         arguments = [self.value(given) for given in (*node.args, *(given.value for given in node.keywords))]
+        self._pass_on(node, arguments)
         if self._scatters(node, name):
-            return ON_DEVICE
+            return self._from_wrapper(node, name)
+        if name in ("float", "sum") and arguments and arguments[0].gathered:
+            return self._number(node, name, arguments[0])
+        if name == "getattr" and len(node.args) > 1 and ast.unparse(node.args[1]) == "'module'":
+            return arguments[0]._replace(wrapped=frozenset(), settled=True)
         if name in values.PLAIN_FUNCTIONS or matches(habits.COUNTING_FUNCTION, last_name(node)):
             return PLAIN
         if name.startswith("torch."):
@@ -246,10 +299,47 @@ class Flow:
             return self._method(node, method, arguments)
         return self._unknown(node, arguments)
 
+    def _pass_on(self, node: ast.Call, arguments: list[Value]) -> None:
+        positions = [*range(len(node.args)), *(given.arg for given in node.keywords)]
+        for position, value in zip(positions, arguments, strict=True):
+            if position is not None:
+                self.passed.setdefault((last_name(node), position), []).append(value)
+
     def _scatters(self, node: ast.Call, name: str) -> bool:
         """Whether it takes inputs from anywhere, as nn.DataParallel does."""
         built_here = self.names.called(node.func).endswith("DataParallel")  # DataParallel(net)(x)
-        return built_here or name.endswith(("DataParallel", "data_parallel")) or last_name(node) in self.names.wrapped
+        by_name = name.endswith(("DataParallel", "data_parallel")) or last_name(node) in self.names.wrapped
+        return built_here or by_name or bool(self._callee(node).wrapped)
+
+    def _callee(self, node: ast.Call) -> Value:
+        return self.value(node.func) if _is_name(node.func) else UNKNOWN
+
+    def _from_wrapper(self, node: ast.Call, name: str) -> Value:
+        """A model in a wrapper, or what one returns."""
+        if name.endswith("DataParallel"):
+            return ON_DEVICE._replace(wrapped=frozenset([node] if is_wrapper(name) else []))
+        models = self._callee(node).wrapped
+        if isinstance(node.func, ast.Call) and is_wrapper(self.names.called(node.func)):
+            models = frozenset([node.func])
+        if name.endswith("parallel.data_parallel"):
+            models = frozenset([node])
+        outputs = (Gathered(node, model) for model in models if gathers(model, self.names))
+        return ON_DEVICE._replace(gathered=frozenset(outputs))
+
+    def _number(self, node: ast.Call, name: str, given: Value) -> Value:
+        """A number of a gathered output, or, for the sum of a dict's entries, a vector as they are."""
+        if name != "sum":
+            self._want_number(node, given)
+            return PLAIN
+        of_entries = isinstance(node.args[0], ast.GeneratorExp | ast.ListComp) or last_name(node.args[0]) == "values"
+        return given if of_entries else given._replace(gathered=frozenset(), settled=True)
+
+    def _want_number(self, node: ast.Call, given: Value) -> None:
+        """Note what wants one number. Of `output[0]` only backward() is sure to be refused: it may be a single row."""
+        is_backward = method_of(node) == "backward"
+        wanted = frozenset(each for each in given.gathered if is_backward or not each.entry)
+        if wanted and not any(keyword.arg == "gradient" for keyword in node.keywords):
+            self.unreduced[node] = wanted
 
     def _torch(self, node: ast.Call, name: str, arguments: list[Value]) -> Value:
         last, together = name.rsplit(".", 1)[-1], union(arguments)
@@ -262,7 +352,7 @@ class Flow:
             together = union(arguments)
             if together.device:
                 self.met |= together.made  # within one list, too
-        return self.combine(arguments)
+        return self.combine(arguments)._replace(settled=bool(together.gathered) and last in values.REDUCING)
 
     def _factory(self, node: ast.Call, last: str, given: Value) -> Value:
         if given.arrays and last in values.FROM_ARRAY:
@@ -292,6 +382,21 @@ class Flow:
     def _method(self, node: ast.Call, method: str, arguments: list[Value]) -> Value:
         owner = node.func.value  # type: ignore[attr-defined]
         held = self.value(owner)
+        if held.wrapped:
+            self.asked[node.func] = held.wrapped  # type: ignore[index]
+            return held if method in RETURN_THE_MODEL else UNKNOWN
+        found = self._method_of(node, method, held, arguments)
+        if held.gathered:
+            if method == "item" or (method == "backward" and not node.args):
+                self._want_number(node, held)
+            kept = held.gathered if method in values.ELEMENTWISE else frozenset()
+            return found._replace(gathered=kept, settled=method in values.REDUCING)
+        if method in ("scale", "scale_loss") and arguments:  # of mixed precision: a loss in, a loss out
+            return found._replace(gathered=arguments[0].gathered)
+        return found
+
+    def _method_of(self, node: ast.Call, method: str, held: Value, arguments: list[Value]) -> Value:
+        owner = node.func.value  # type: ignore[attr-defined]
         if method in values.PLAIN_METHODS or (method == "type" and not node.args):
             return PLAIN
         if method == "numpy":
@@ -323,10 +428,10 @@ class Flow:
         is_move = method == "to" and given and not values.is_dtype(self.names.full(given[0]))
         return method in ("cuda", "type_as") or bool(is_move)
 
-    def _put_into(self, node: ast.Call, container: ast.expr, held: Value, given: Value) -> Value:
-        if isinstance(container, ast.Name):
-            self.environment[container.id] = union([held, given])._replace(plain=False)
-        elif (name := self_attribute(container)) and given.is_tensor:
+    def _put_into(self, node: ast.Call, owner: ast.expr, held: Value, given: Value) -> Value:
+        if isinstance(owner, ast.Name):
+            self.environment[owner.id] = container([held, given])._replace(plain=False)
+        elif (name := self_attribute(owner)) and given.is_tensor:
             self.kept.append((node, name))
         return UNKNOWN
 
@@ -344,7 +449,7 @@ class Flow:
         return Value(device=together.device or moved or model or of_step, arrays=together.arrays)
 
 
-def _is_moved_self(statement: ast.AST, name: str) -> bool:
+def is_moved_self(statement: ast.AST, name: str) -> bool:
     """`self.anchors = self.anchors.to(x.device)`, or `out=self.anchors`: what is there already, moved or written to."""
     moved = statement.value if isinstance(statement, ast.Assign) else statement
     source = ""
@@ -370,3 +475,8 @@ def _is_number(node: ast.expr) -> bool:
         case ast.Call():
             return last_name(node) in ("float", "int", "len") or all(_is_number(part) for part in node.args)
     return len(last_name(node)) == 1 or matches(habits.NUMBER, last_name(node))
+
+
+def _is_name(node: ast.AST) -> bool:
+    """`model`, or `self.model`: what is looked up, and computes nothing."""
+    return isinstance(node, ast.Name) or bool(self_attribute(node))

@@ -49,6 +49,11 @@ EVALUATING_FUNCTION = (
     r"|sample|demo|visuali[sz]e|plot|export|draw|show|save|display|render|report|summary|dump|debug|log|precision"
     r"|recall|score)(_|$|\d)"
 )
+# Of a file that torch.load reads.
+NOT_WEIGHTS = (
+    r"(^|[^a-z])(data|dataset|vocab\w*|features?|cache|corpus|tokens|split|indices|annotations?|stats|log|misc"
+    r"|scheduler\w*)([^a-z]|$)"
+)
 SELDOM = r"%|log|print|verbose|debug|every|interval|last|plot|report|patience"
 
 

@@ -1,14 +1,13 @@
 """All functions of a file, each followed line by line, and what they know of each other."""
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from . import constants
 from .flow import Environment, Flow
 from .parameters import parameters
 from .scopes import Program, Scope
-from .values import UNKNOWN, Value, union
+from .values import UNKNOWN, union
 
 
 @dataclass
@@ -23,17 +22,28 @@ class Reading:
         self.top = constants.reader(self.program.scopes[0], self.program)
         self.top.read(self.program.tree.body)
         self.of_file = constants.of_file(self.program, self.top)
-        self.flows, returns = [], {}
-        for _ in range(2):  # what a function returns is known to its callers in the second reading
+        self.flows = []
+        returns: Environment = {}
+        for _ in range(2):  # what a function returns, keeps on self and gives to others is known in the second reading
             self.flows = [(scope, self._read(scope, returns)) for scope in self.program.scopes[1:]]
             returns = self._returns()
+
+    @property
+    def everywhere(self) -> list[Flow]:
+        """The statements of the file, and those of its functions."""
+        return [self.top, *(flow for _, flow in self.flows)]
 
     def kept(self, flow: Flow) -> set[ast.AST]:
         """The statements that made the tensors which a function finds: in the file, and on `self`."""
         return {*self.of_file.values(), *(node for value in flow.attributes.values() for node in value.made)}
 
-    def _read(self, scope: Scope, returns: Mapping[str, Value]) -> Flow:
-        names = {**constants.seen_by(scope, self.program, self.of_file), **parameters(scope, self.program)}
+    def _read(self, scope: Scope, returns: Environment) -> Flow:
+        names = {
+            **constants.seen_by(scope, self.program, self.of_file),
+            **self._models_of_file(),
+            **self._models_on_self(scope),
+            **self._models_given(scope, parameters(scope, self.program)),
+        }
         flow = Flow(scope, self.program.names, names, constants.attributes(scope, self.program), returns)
         flow.read(scope.node.body)
         return flow
@@ -44,6 +54,36 @@ class Reading:
             value = union(flow.returned)
             if value.made or value.arrays:
                 known[scope.name] = value
+            elif value.wrapped or value.gathered:
+                known[scope.name] = value._replace(device=True)
             elif scope.returns_no_tensor:
                 known[scope.name] = UNKNOWN
+        return known
+
+    def _models_of_file(self) -> Environment:
+        """Models that the file itself has wrapped, which its functions may use."""
+        return {name: value for name, value in self.top.environment.items() if value.wrapped}
+
+    def _models_on_self(self, scope: Scope) -> Environment:
+        """Models that another method of the class has wrapped, and keeps on self."""
+        return {
+            name: value
+            for other, flow in self.flows
+            if other.cls is scope.cls is not None and other is not scope
+            for name, value in flow.environment.items()
+            if name.startswith("self.") and value.wrapped
+        }
+
+    def _models_given(self, scope: Scope, known: Environment) -> Environment:
+        """The arguments of a function, with those named as wrapped models that are so in every call of this file."""
+        called = scope.cls.name if scope.cls is not None and scope.name == "__init__" else scope.name
+        for position, parameter in enumerate(scope.parameters):
+            given = [
+                value
+                for flow in self.everywhere
+                for key in ((called, position), (called, parameter.arg))
+                for value in flow.passed.get(key, [])
+            ]
+            if given and all(value.wrapped for value in given):
+                known[parameter.arg] = union(given)._replace(device=True)
         return known

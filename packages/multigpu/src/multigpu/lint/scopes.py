@@ -68,6 +68,28 @@ class Program:
         self.scopes = list(self._scopes())
 
     @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def conditions(self, node: ast.AST) -> set[tuple[str, bool]]:
+        """The tests that led to a node, and whether each held."""
+        found = set()
+        while (around := self._parents.get(node)) is not None:
+            if isinstance(around, ast.If | ast.IfExp) and node is not around.test:
+                holds = node in around.body if isinstance(around, ast.If) else node is around.body
+                test = around.test
+                if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                    test, holds = test.operand, not holds
+                found.add((ast.unparse(test), holds))
+            node = around
+        return found
+
+    def exclude_each_other(self, node: ast.AST, other: ast.AST) -> bool:
+        """Whether two nodes stand in different branches of the same test, wherever it is asked."""
+        conditions = self.conditions(other)
+        return any((test, not held) in conditions for test, held in self.conditions(node))
+
+    @cached_property
     def is_script(self) -> bool:
         """Whether the file does something when it is run, beyond defining names."""
         return any(
@@ -96,7 +118,7 @@ class Program:
                 owner = call.func.value
                 if last_name(owner) in pools or self._is_thread_pool(owner):
                     found.add(last_name(call.args[0]))
-        return found
+        return found - {""}
 
     def _thread_pools(self) -> set[str]:
         """Names that hold a pool of threads, by an assignment or by `with ... as`."""

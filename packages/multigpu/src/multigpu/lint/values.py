@@ -5,43 +5,55 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """A vocabulary, written as one text."""
     return frozenset(text.split())
 
 
-FACTORIES = _words("""
+FACTORIES = words("""
     arange as_tensor asarray bartlett_window blackman_window empty eye frombuffer from_numpy full hamming_window
     hann_window kaiser_window linspace logspace normal ones polar rand randint randn randperm range scalar_tensor
     sparse_coo_tensor tensor tril_indices triu_indices zeros Tensor FloatTensor DoubleTensor HalfTensor LongTensor
     IntTensor ShortTensor ByteTensor CharTensor BoolTensor
 """)
-FROM_ARRAY = _words("from_numpy tensor as_tensor asarray Tensor FloatTensor DoubleTensor LongTensor IntTensor")
-FROM_TENSOR = _words(
+FROM_ARRAY = words("from_numpy tensor as_tensor asarray Tensor FloatTensor DoubleTensor LongTensor IntTensor")
+FROM_TENSOR = words(
     "tensor as_tensor asarray normal sparse_coo_tensor Tensor"
 )  # follow the device of a tensor they are given
-JOINING = _words("cat concat concatenate stack hstack vstack dstack column_stack row_stack block_diag meshgrid")
+JOINING = words("cat concat concatenate stack hstack vstack dstack column_stack row_stack block_diag meshgrid")
 # Of a tensor, what is no tensor.
-PLAIN_ATTRIBUTES = _words("shape dtype device ndim is_cuda is_leaf requires_grad layout names itemsize nbytes")
-PLAIN_METHODS = _words("""
+PLAIN_ATTRIBUTES = words("shape dtype device ndim is_cuda is_leaf requires_grad layout names itemsize nbytes")
+PLAIN_METHODS = words("""
     size dim numel nelement item tolist get_device is_contiguous element_size data_ptr stride storage_offset
     ndimension is_floating_point is_complex backward keys format join startswith endswith lower upper split
 """)
-PLAIN_FUNCTIONS = _words("""
+PLAIN_FUNCTIONS = words("""
     len int float str bool print range isinstance hasattr repr type id abs round divmod format open super input
     callable hash issubclass
 """)
-FOLLOWERS = _words("new new_tensor new_zeros new_ones new_full new_empty")
-KEEPS_DEVICE = _words("expand_as view_as reshape_as copy_ to type register_buffer")  # whatever their argument is
-FILLING = _words("append appendleft extend insert update setdefault add")
+FOLLOWERS = words("new new_tensor new_zeros new_ones new_full new_empty")
+KEEPS_DEVICE = words("expand_as view_as reshape_as copy_ to type register_buffer")  # whatever their argument is
+FILLING = words("append appendleft extend insert update setdefault add")
 # What shows that an argument is a tensor, or that it is none.
-TENSOR_ONLY = _words("""
+TENSOR_ONLY = words("""
     dim view permute contiguous unsqueeze detach data device is_cuda get_device expand gather scatter scatter_ long
     float half clamp clamp_ sigmoid softmax log_softmax exp log new new_zeros new_ones new_tensor new_full
     requires_grad size cuda cpu index_select masked_fill masked_fill_ masked_select topk type_as logsumexp numel norm
     matmul mm bmm
 """)
-ARRAY_ONLY = _words("astype resize convert tobytes tofile save")
-DTYPES = _words("float double half long int short bool dtype bfloat16 uint8 cfloat")
+ARRAY_ONLY = words("astype resize convert tobytes tofile save")
+# Of an output that is gathered: what leaves a vector a vector, and what makes one number of it.
+ELEMENTWISE = words("abs clamp clone contiguous detach double exp float half log neg requires_grad_ sqrt values items")
+REDUCING = words("mean sum max min prod norm nanmean nansum logsumexp")
+DTYPES = words("float double half long int short bool dtype bfloat16 uint8 cfloat")
+
+
+class Gathered(NamedTuple):
+    """What a model in DataParallel returned: the call, the wrapper, and whether it may be one entry of a vector."""
+
+    output: ast.Call
+    wrapper: ast.Call
+    entry: bool = False
 
 
 class Value(NamedTuple):
@@ -54,10 +66,19 @@ class Value(NamedTuple):
     host: bool = False  # brought to the CPU on purpose, by .cpu()
     plain: bool = False  # a number, a shape, a string, None
     guessed: bool = False  # a tensor by its name alone; it may be an array as well
+    wrapped: frozenset[ast.Call] = frozenset()  # a model: the calls of DataParallel or DDP that it may come from
+    gathered: frozenset[Gathered] = frozenset()  # an output of DataParallel: a scalar of each GPU is a vector here
+    settled: bool = False  # a model taken out of its wrapper, or an output reduced to one number
 
     @property
     def is_tensor(self) -> bool:
         return self.device or bool(self.made or self.scalar)
+
+    def part(self, gathered: frozenset[Gathered] = frozenset()) -> "Value":
+        """What stands in it: no wrapped model, and gathered only so far as is said. Itself where that changes nothing,
+        because two operands that are the same object are one tensor."""
+        unchanged = not self.wrapped and self.gathered == gathered
+        return self if unchanged else self._replace(wrapped=frozenset(), gathered=gathered)
 
 
 PLAIN, UNKNOWN, ON_DEVICE = Value(plain=True), Value(), Value(device=True)
@@ -75,7 +96,26 @@ def union(values: Iterable[Value]) -> Value:
         any(value.host for value in values),
         bool(values) and all(value.plain for value in values),
         all(value.guessed for value in values if value.device) and any(value.guessed for value in values),
+        frozenset().union(*(value.wrapped for value in values)),
+        frozenset().union(*(value.gathered for value in values)),
     )
+
+
+def container(values: Iterable[Value]) -> Value:
+    """A list, or the like, of some values: neither a model itself nor an output."""
+    return union(values).part()
+
+
+def one_of(values: Iterable[Value]) -> Value:
+    """One value of several, whichever way a condition went.
+
+    Who takes a model out of its wrapper, or reduces a loss, under a condition has thought of the case without one.
+    """
+    values = list(values)
+    merged = union(values)
+    if any(value.settled for value in values):
+        return merged._replace(wrapped=frozenset(), gathered=frozenset(), settled=True)
+    return merged
 
 
 def made_among_others(values: list[Value]) -> frozenset[ast.AST]:
@@ -88,9 +128,11 @@ def made_among_others(values: list[Value]) -> frozenset[ast.AST]:
 def merge_branches(before: Value | None, branches: Iterable[Value]) -> Value:
     """What a name holds after an `if`: a tensor that one branch sends to its device counts as sent."""
     branches = list(branches)
-    merged = union(branches)
+    merged = one_of(branches)
     if before is not None and any(not before.made & branch.made and branch.device for branch in branches):
         merged = merged._replace(made=merged.made - before.made)
+    if before is not None and before.gathered and not all(branch.gathered for branch in branches):
+        merged = merged._replace(gathered=frozenset(), settled=True)  # one branch makes something else of it
     return merged
 
 

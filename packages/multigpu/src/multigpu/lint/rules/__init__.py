@@ -10,10 +10,15 @@ from . import (
     constant_tensor,
     cuda_tensor_type,
     factory_without_device,
+    gathered_loss,
     item_in_loop,
     literal_device,
+    load_without_map_location,
+    missing_module,
+    module_prefix,
     numpy_round_trip,
     tensor_kept_on_self,
+    update_in_replica,
 )
 
 NOT_PYTHON_3 = Rule(
@@ -34,6 +39,11 @@ CHECKS: dict[Rule, Callable[[Reading], Iterator[Found]]] = {
         constant_tensor,
         callable_keeps_self,
         item_in_loop,
+        gathered_loss,
+        update_in_replica,
+        missing_module,
+        module_prefix,
+        load_without_map_location,
     )
 }
 RULES = {rule.code: rule for rule in (NOT_PYTHON_3, *CHECKS)}
