@@ -1,7 +1,7 @@
 """Ways out of this package and into it: ONNX, modules rewritten for other runtimes, foreign weights."""
 
 from frcnn_lite.export.adaptive_pool import rewrite_adaptive_pools
-from frcnn_lite.export.paddle import load_paddle_into
+from frcnn_lite.export.paddle_weights import load_paddle_into
 from frcnn_lite.export.safe_pickle import load_arrays
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 from frcnn_lite.export.weight_files import read_weights, write_weights

@@ -22,8 +22,9 @@ LAYERS = ("ops", "layers", "parallel", "recipes", "export")
 
 
 def files() -> list[Path]:
-    """The helpers, layer by layer."""
-    return [path for layer in LAYERS for path in sorted((PACKAGE / layer).glob("[!_]*.py"))]
+    """The helpers, layer by layer. Of `export` those are helpers that import nothing of this package."""
+    paths = [path for layer in LAYERS for path in sorted((PACKAGE / layer).glob("[!_]*.py"))]
+    return [path for path in paths if path.parent.name != "export" or not imports_of_ours(path)]
 
 
 def imports_of_ours(path: Path) -> list[str]:

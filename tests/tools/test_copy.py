@@ -14,9 +14,6 @@ from frcnn_lite.tools import copy
 
 # Not yet files of their own; a name that can be taken out fails the test until it is.
 NOT_ALONE = {
-    "export/onnx",
-    "export/torchvision_weights",
-    "export/weight_files",
     "ops/nms",
     "ops/proposals",
     "ops/random_keys",
@@ -27,8 +24,6 @@ NOT_ALONE = {
 }
 # Files that stand alone, and whose tests do not yet.
 TESTS_NOT_ALONE = {
-    "export/onnx_detector",
-    "export/paddle",
     "ops/boxes",
     "ops/matching",
     "ops/multiscale",
