@@ -76,7 +76,7 @@ def test_a_run_goes_on_with_the_same_pictures(folder, tmp_path):
     from frcnn_lite import engine
 
     with pytest.warns(UserWarning):
-        config = engine.fit_to_data(engine.TrainConfig(data=f"voc:{folder}", steps=4, batch_size=2, test_images=0))
+        config = engine.resolve(data=f"voc:{folder}", steps=4, batch_size=2, test_images=0)
         engine.train(config, whole, progress=False)
 
     def stop(record):

@@ -1,6 +1,7 @@
 """One optimizer step, and everything that must be saved for the next one to come out the same."""
 
 import math
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -13,6 +14,7 @@ from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.devices import main_device, spread
 from frcnn_lite.engine.optim import build_optimizer
+from frcnn_lite.engine.weights import start_backbone
 from frcnn_lite.ops import random_keys
 from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
 
@@ -86,6 +88,12 @@ class Trainer:
         if self.average:
             self.average.update_parameters(self.model)
         return {"loss": loss.item(), **{name: value.item() for name, value in losses.items()}, "lr": rate}
+
+    def start_from(self, weights: str | Path) -> None:
+        """Before the first step: the weights of a file for the backbone, see `start_backbone`."""
+        start_backbone(self.model, weights)
+        if self.average:
+            self.average.module.load_state_dict(self.model.state_dict())
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs: plain data and CPU tensors."""
