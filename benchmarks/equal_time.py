@@ -32,8 +32,8 @@ from frcnn_lite import engine
 from frcnn_lite.data import Augmentation, Batch, collate
 from frcnn_lite.detection.backbone import LiteBackbone
 from frcnn_lite.detection.postprocess import Detections
-from frcnn_lite.engine.optim import build_optimizer
 from frcnn_lite.engine.step_order import StepOrder
+from frcnn_lite.engine.trainer import build_optimizer
 
 WARMUP_STEPS, TIMED_STEPS = 5, 25
 

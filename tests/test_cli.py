@@ -27,8 +27,8 @@ from frcnn_lite.engine import (
     load_weights,
     predict,
     read_image,
-    same_bits,
 )
+from frcnn_lite.recipes.determinism import same_bits
 
 WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")

@@ -6,13 +6,10 @@ from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import Pictures, held_out_pictures, train_pictures
 from frcnn_lite.engine.detection_errors import DetectionError, find_errors
-from frcnn_lite.engine.draw_boxes import draw_boxes
 from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.logs import write_csv
-from frcnn_lite.engine.param_groups import param_groups
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.report import precision_recall, worst_errors
-from frcnn_lite.engine.reproducibility import deterministic, same_bits, seed_everything
 from frcnn_lite.engine.resolve import fill_minutes, resolve
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
@@ -35,8 +32,6 @@ __all__ = [
     "average_precision",
     "build_model",
     "class_curves",
-    "deterministic",
-    "draw_boxes",
     "evaluate",
     "fill_minutes",
     "find_errors",
@@ -44,15 +39,12 @@ __all__ = [
     "judge",
     "load_run",
     "load_weights",
-    "param_groups",
     "precision_recall",
     "predict",
     "predict_file",
     "read_image",
     "resolve",
-    "same_bits",
     "save_weights",
-    "seed_everything",
     "train",
     "train_pictures",
     "worst_errors",

@@ -7,8 +7,9 @@ import torch
 
 import vgpu
 from frcnn_lite.data import DigitScenes, collate
-from frcnn_lite.engine import TrainConfig, Trainer, evaluate, held_out_pictures, load_run, same_bits, train
+from frcnn_lite.engine import TrainConfig, Trainer, evaluate, held_out_pictures, load_run, train
 from frcnn_lite.engine.checkpoint import load_checkpoint
+from frcnn_lite.recipes.determinism import same_bits
 
 CONFIG = TrainConfig(
     steps=6, batch_size=2, image_size=64, train_images=12, test_images=0, warmup_steps=0, averaging=0.5

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.engine import schedules
+from frcnn_lite.recipes import schedules
 
 RATES = {"backbone": 0.01, "head": 0.1}
 SCHEDULES = {
