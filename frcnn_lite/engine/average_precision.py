@@ -136,7 +136,8 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
 
     Objects and detections are numbered from 1, through the pictures and their rows: an id of 0 means "none" there.
     """
-    objects, found = [], []
+    objects: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for picture in pictures:
         ignored = picture.ignored | picture.crowd
         rows = zip(picture.labels.tolist(), _xywh(picture.boxes), ignored.tolist(), picture.crowd.tolist(), strict=True)

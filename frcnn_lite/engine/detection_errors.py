@@ -56,7 +56,8 @@ def find_errors(pictures: Sequence[Judged]) -> list[DetectionError]:
         {number for result in results for number, by in zip(result[ids], result[matches][0], strict=True) if by}
         for ids, matches in (("dtIds", "dtMatches"), ("gtIds", "gtMatches"))
     )
-    errors, first_found, first_object = [], 1, 1
+    errors: list[DetectionError] = []
+    first_found = first_object = 1
     for row, picture in enumerate(pictures):
         is_right = [number in right for number in range(first_found, first_found + len(picture.found_boxes))]
         was_seen = [number in seen for number in range(first_object, first_object + len(picture.boxes))]
