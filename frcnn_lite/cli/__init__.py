@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     named = arguments[1:] if arguments[:1] == ["--traceback"] else arguments
     if named and named[0] in TOOLS:
         return importlib.import_module(f"frcnn_lite.tools.{named[0]}").main(named[1:]) or 0
-    options = _parser().parse_args(arguments)
+    options = _parser(arguments).parse_args(arguments)
     if options.run_command is None:
         options.parser.print_help(sys.stderr)
         say(f"{options.parser.prog}: name one of these")
@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser, with the options of those commands alone that are named in `arguments`."""
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite", description="A small Faster R-CNN on many GPUs.")
     parser.add_argument("--version", action="version", version=f"frcnn_lite {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
@@ -65,14 +66,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, purpose in TOOLS.items():
         commands.add_parser(name, help=purpose)
-    _add(commands, COMMANDS)
+    _add(commands, COMMANDS, arguments)
     data = commands.add_parser("data", help="look at data before a detector does")
     data.set_defaults(parser=data)
-    _add(data.add_subparsers(title="what to do", metavar="WHAT"), LOOKS_AT_DATA)
+    _add(data.add_subparsers(title="what to do", metavar="WHAT"), LOOKS_AT_DATA, arguments)
     return parser
 
 
-def _add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", modules: Mapping[str, ModuleType]) -> None:
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    modules: Mapping[str, ModuleType],
+    arguments: Sequence[str],
+) -> None:
     for name, module in modules.items():
         said = module.__doc__ or ""
         parser = commands.add_parser(
@@ -82,4 +87,5 @@ def _add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", module
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.set_defaults(run_command=module.run, parser=parser)
-        module.add_options(parser)
+        if name in arguments:
+            module.add_options(parser)
