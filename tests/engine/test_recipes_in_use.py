@@ -1,18 +1,12 @@
 """The recipes on the detector and on virtual GPUs; what each promises alone is tested in tests/recipes."""
 
-import os
 import random
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
-import frcnn_lite
 import vgpu
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine import TrainConfig, train
@@ -21,36 +15,7 @@ from frcnn_lite.recipes.determinism import same_bits, seed_everything
 from frcnn_lite.recipes.inplace import InPlaceError, name_inplace_writes
 from frcnn_lite.recipes.param_groups import param_groups
 
-RECIPES = sorted(Path(frcnn_lite.__file__).with_name("recipes").glob("[!_]*.py"))
-TESTS = Path(__file__).resolve().parents[1] / "recipes"
 TINY = FasterRCNNConfig(widths=(8, 16, 16), head_width=32, rpn_samples=16, proposals=16, roi_samples=8)
-
-ALONE = """
-import sys
-
-class Refuse:
-    def find_spec(self, name, *rest):
-        if name.split(".")[0] in ("frcnn_lite", "vgpu", "course"):
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, Refuse())
-"""
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_and_its_test_run_where_this_package_is_not(recipe, tmp_path):
-    """With torch and pytest alone: the copied test imports the copied file."""
-    test = TESTS / f"test_{recipe.stem}.py"
-    shutil.copy(recipe, tmp_path)
-    text = test.read_text(encoding="utf-8")
-    for old in (f"from frcnn_lite.recipes.{recipe.stem} import", f"from frcnn_lite.recipes import {recipe.stem}"):
-        text = text.replace(old, f"from {recipe.stem} import" if old.endswith("import") else f"import {recipe.stem}")
-    (tmp_path / test.name).write_text(text, encoding="utf-8")
-    (tmp_path / "conftest.py").write_text(ALONE, encoding="utf-8")
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert done.returncode == 0 and " passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_every_parameter_of_the_detector_is_in_exactly_one_group():

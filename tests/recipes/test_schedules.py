@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.recipes import schedules
+import frcnn_lite.recipes.schedules as schedules
 
 RATES = {"backbone": 0.01, "head": 0.1}
 SCHEDULES = {
