@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.recipes.param_groups import param_groups
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
+from frcnn_lite.engine import param_groups
 
 
 class Net(nn.Module):
@@ -17,10 +18,10 @@ def by_name(groups):
     return {group["name"]: (group["lr"], len(group["params"])) for group in groups}
 
 
-def test_every_parameter_is_in_exactly_one_group():
-    model = Net()
-    groups = param_groups(model, {"backbone": 0.1, "backbone2": 1.0, "head": 2.0}, lr=0.5)
-    assert {group["name"]: group["lr"] for group in groups} == {"backbone": 0.05, "backbone2": 0.5, "head": 1.0}
+def test_every_parameter_of_the_detector_is_in_exactly_one_group():
+    model = FasterRCNN(FasterRCNNConfig())
+    groups = param_groups(model, {"backbone": 0.1, "rpn": 1.0, "box_head": 2.0}, lr=0.5)
+    assert {group["name"]: group["lr"] for group in groups} == {"backbone": 0.05, "rpn": 0.5, "box_head": 1.0}
     given = [parameter for group in groups for parameter in group["params"]]
     assert len(given) == len(set(given)) and set(given) == set(model.parameters())
 

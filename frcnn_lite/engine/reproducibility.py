@@ -1,22 +1,15 @@
-"""Run it twice, get the same bits: seeds, the deterministic switch, and a comparison that rounds nothing.
-
-    seed_everything(7)
-    with deterministic():
-        first = train()
-    print(same_bits(first, second))
-
-What torch promises and what it does not: "Reproducibility" in its notes (docs.pytorch.org).
-"""
+"""Run it twice, get the same bits: seeds, the deterministic switch, and a comparison that rounds nothing."""
 
 import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset, get_worker_info
 
 SEED_LIMIT = 2**32  # NumPy's; Python and torch take more
 
@@ -138,3 +131,32 @@ def _bytes(tensor: Tensor) -> Tensor:
     """(elements, bytes an element) uint8 on the CPU."""
     whole = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return whole.view(torch.uint8).reshape(-1, tensor.element_size())
+
+
+class Draw(NamedTuple):
+    """The first numbers of a worker's three global generators, and which worker drew them (-1: the parent)."""
+
+    worker: int
+    python: float
+    numpy: float
+    torch: float
+
+
+class WorkerDraws(Dataset[Draw]):
+    """A probe in place of pictures: item i is what the three generators give in the process that loads it.
+
+    `DataLoader(WorkerDraws(4), batch_size=None, num_workers=2)` shows which generators are seeded, and how.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Draw:
+        import numpy
+
+        worker = get_worker_info()
+        drawn = (random.random(), float(numpy.random.random()), torch.rand(()).item())
+        return Draw(-1 if worker is None else worker.id, *drawn)

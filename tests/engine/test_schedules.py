@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-import frcnn_lite.recipes.schedules as schedules
+from frcnn_lite.engine import schedules
 
 RATES = {"backbone": 0.01, "head": 0.1}
 SCHEDULES = {

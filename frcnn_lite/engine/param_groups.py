@@ -1,11 +1,4 @@
-"""Parameter groups by name: each pattern gets its own learning rate, and every parameter belongs to exactly one.
-
-    groups = param_groups(model, {"backbone": 0.1, "head": 1.0}, lr=0.01)
-    optimizer = torch.optim.SGD(groups, momentum=0.9)
-
-A name that is misspelt in a list of parameters trains nothing, and no error says so; here it is an error.
-Groups, their options and what each optimizer reads of them: torch.optim, "Per-parameter options" (docs.pytorch.org).
-"""
+"""Parameter groups by name: each pattern gets its own learning rate, and every parameter belongs to exactly one."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +20,7 @@ def param_groups(
     "*.bias" takes every bias. A factor of 0 keeps the group at rest. rest: factor of all parameters that no pattern
     names; without it such a parameter is an error. A shared parameter stands in one group, under all of its names.
     Raises ValueError naming the parameters that no pattern matches, those that two match, and patterns that match
-    nothing; TypeError for what is not a module.
+    nothing; TypeError for what is no module.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")

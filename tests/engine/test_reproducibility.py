@@ -1,23 +1,50 @@
 import random
 
+import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
-from frcnn_lite.recipes.determinism import deterministic, same_bits, seed_everything
+import vgpu
+from frcnn_lite.detection import FasterRCNNConfig
+from frcnn_lite.engine import TrainConfig, deterministic, same_bits, seed_everything, train
+from frcnn_lite.engine.checkpoint import load_checkpoint
+from frcnn_lite.engine.reproducibility import WorkerDraws
+
+TINY = FasterRCNNConfig(widths=(8, 16, 16), head_width=32, rpn_samples=16, proposals=16, roi_samples=8)
 
 
-def test_a_seed_repeats_what_python_and_torch_draw():
-    drawn = []
-    for _ in range(2):
-        seed_everything(7)
-        drawn.append([random.random(), torch.rand(3)])
-    assert same_bits(*drawn) and not same_bits(drawn[0], [random.random(), torch.rand(3)])
+def draw():
+    return random.random(), np.random.random(), torch.rand(3)
+
+
+def test_seeds_repeat_on_the_cpu_and_on_each_device():
+    with vgpu.virtual_gpus(2):
+        drawn = []
+        for _ in range(2):
+            seed_everything(7)
+            drawn.append([draw(), torch.rand(3, device="cuda:0"), torch.rand(3, device="cuda:1")])
+    assert same_bits(drawn[0][0][2], drawn[1][0][2])
+    assert same_bits([drawn[0][1:], *map(float, drawn[0][0][:2])], [drawn[1][1:], *map(float, drawn[1][0][:2])])
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_numpy_cannot_take(seed):
     with pytest.raises(ValueError, match=r"between 0 and 2\*\*32 - 1"):
         seed_everything(seed)
+
+
+def test_workers_follow_the_generator_of_their_loader():
+    def drawn(seed):
+        generator = torch.Generator().manual_seed(seed)
+        loader = DataLoader(WorkerDraws(4), batch_size=None, num_workers=2, generator=generator)
+        return [tuple(item) for item in loader]
+
+    first = drawn(1)
+    assert first == drawn(1) and first != drawn(2)
+    assert [item[0] for item in first] == [0, 1, 0, 1]
+    for stream in range(1, 4):
+        assert len({item[stream] for item in first}) == 4, "two items were loaded with the same numbers"
 
 
 def test_the_switch_is_put_back():
@@ -87,3 +114,17 @@ class TestSameBits:
             same_bits({1}, {1})
         with pytest.raises(TypeError, match="dense tensors"):
             same_bits(torch.zeros(2).to_sparse(), torch.zeros(2).to_sparse())
+
+    def test_devices_may_differ(self):
+        with vgpu.virtual_gpus(1):
+            report = same_bits([torch.ones(2, device="cuda:0")], [torch.ones(2)])
+            assert report.compared == 1 and report
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_a_training_run_repeats_to_the_bit(tmp_path, gpus):
+    config = TrainConfig(gpus=gpus, steps=2, batch_size=4, image_size=64, test_images=0, model=TINY)
+    with vgpu.virtual_gpus(2):
+        losses = [train(config, tmp_path / f"{gpus}_{k}", progress=False).losses for k in range(2)]
+    states = [load_checkpoint(tmp_path / f"{gpus}_{k}" / "checkpoint.pt") for k in range(2)]
+    assert same_bits(*losses) and same_bits(*states)

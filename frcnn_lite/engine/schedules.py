@@ -1,11 +1,8 @@
-"""Learning-rate schedules as compositions of `torch.optim.lr_scheduler`: constant, milestones, poly and cosine.
-
-    scheduler = cosine(optimizer, 10_000, warmup_steps=500)
+"""Learning-rate schedules as compositions of `torch.optim.lr_scheduler`.
 
 Call `scheduler.step()` once after every optimizer step. Each schedule multiplies the rate that a parameter group starts
 from, so groups keep their ratios; each stays defined after its last step; and its `state_dict()` is plain data, so a
-resumed run goes on where the first one stopped. Steps are counted from 0. Sources stand under each schedule; the linear
-warm-up is that of P. Goyal et al., "Accurate, Large Minibatch SGD", 2017.
+resumed run goes on where the first one stopped. Steps are counted from 0.
 """
 
 import sys

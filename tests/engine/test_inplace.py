@@ -5,13 +5,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from frcnn_lite.recipes.inplace import InPlaceError, name_inplace_writes, versions
+import vgpu
+from frcnn_lite.engine.inplace import InPlaceError, name_inplace_writes, versions
 
 
-def batch():
+def batch(device="cpu"):
     generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(2, 3, 4, 4, generator=generator).requires_grad_()
-    return logits, torch.randint(3, (2, 4, 4), generator=generator)
+    logits = torch.randn(2, 3, 4, 4, generator=generator).to(device).requires_grad_()
+    return logits, torch.randint(3, (2, 4, 4), generator=generator).to(device)
 
 
 def picked(logits, target):
@@ -29,8 +30,10 @@ def caught(run):
     return error.value
 
 
-def test_names_the_line_that_wrote():
-    error = caught(lambda: two_losses(*batch()).backward())
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_names_the_line_that_wrote(device):
+    with vgpu.virtual_gpus(2):
+        error = caught(lambda: two_losses(*batch(device)).backward())
     (write,) = error.writes
     assert write.line.code == "target.unsqueeze_(1)  # the guilty line"
     assert (write.line.function, write.operator) == ("picked", "aten.unsqueeze_.default")
