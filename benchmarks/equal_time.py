@@ -15,7 +15,6 @@ pictures. Not part of `make bench`: three seeds of both commands take an hour an
 
 import argparse
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,11 +30,10 @@ from torchvision.ops import MultiScaleRoIAlign
 
 from frcnn_lite import engine
 from frcnn_lite.data import Augmentation, Batch, collate
-from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.detection.backbone import LiteBackbone
 from frcnn_lite.detection.postprocess import Detections
-from frcnn_lite.engine.optim import build_optimizer
 from frcnn_lite.engine.step_order import StepOrder
+from frcnn_lite.engine.trainer import build_optimizer
 
 WARMUP_STEPS, TIMED_STEPS = 5, 25
 
@@ -163,7 +161,7 @@ def batches(config: engine.TrainConfig) -> Iterator[Batch]:
 def steps_of_both(minutes: float, config: engine.TrainConfig) -> list[int]:
     """How many steps of either fit into the minutes, reading the pictures included: medians of steps taken in turn."""
     count = WARMUP_STEPS + TIMED_STEPS
-    trial = replace(config, steps=count, ema=engine.averaging_decay(count))
+    trial = replace(config, steps=count)
     trainers = [OursTrainer(trial), TorchvisionTrainer(trial)]
     times: list[list[float]] = [[], []]
     streams = [batches(trial), batches(trial)]
@@ -196,9 +194,7 @@ def main() -> None:
     parser.add_argument("--mirrored", action="store_true", help="torchvision's pictures are mirrored only")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    everything = {} if options.data == "digits" else {"train_images": sys.maxsize, "test_images": sys.maxsize}
-    model = FasterRCNNConfig(roi_op="align", class_specific_boxes=True, voting_iou=0.5)  # what the command line takes
-    config = engine.fit_to_data(engine.TrainConfig(data=options.data, model=model, **everything))
+    config = engine.resolve(data=options.data)
     steps = options.steps or steps_of_both(options.minutes, config)
     print(f"{options.data}, {options.minutes:g} minutes: {steps[0]} steps of ours, {steps[1]} of torchvision's")
     for kind, count in zip((OursTrainer, TorchvisionTrainer), steps, strict=True):
@@ -206,7 +202,7 @@ def main() -> None:
             config = replace(config, zoom=0.0, light=0.0)
         found = []
         for seed in options.seeds:
-            run = replace(config, seed=seed, steps=count, ema=engine.averaging_decay(count))
+            run = replace(config, seed=seed, steps=count)
             found.append(train(kind(run)))
             print(f"{kind.name}, seed {seed}: AP50 {found[-1].AP50:.3f}, AP {found[-1].AP:.3f}", flush=True)
         ap50, ap = (statistics.median(getattr(one, field) for one in found) for field in ("AP50", "AP"))

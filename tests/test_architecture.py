@@ -22,7 +22,7 @@ MEETS = {("frcnn_lite/cli/devices.py", "vgpu")}
 # From the bottom up; folders of one level do not know each other.
 LEVELS = (
     {"whole_file"},
-    {"ops", "layers"},
+    {"ops", "layers", "recipes"},
     {"parallel", "detection", "data"},
     {"engine", "export"},
     {"tools", "cli"},

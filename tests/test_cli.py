@@ -17,18 +17,18 @@ from PIL import Image
 import frcnn_lite
 import vgpu
 from frcnn_lite import cli
-from frcnn_lite.cli.data import KINDS
+from frcnn_lite.cli import options, train
 from frcnn_lite.data import DigitScenes
+from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import (
     RunDirectory,
     TrainConfig,
-    datasets,
     load_run,
     load_weights,
     predict,
     read_image,
-    same_bits,
 )
+from frcnn_lite.recipes.determinism import same_bits
 
 WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
@@ -47,9 +47,10 @@ def run(*arguments):
 
 
 def test_the_average_of_the_weights_follows_from_the_steps_unless_given(tmp_path, capsys):
-    for name, given, decay in (("fitted", (), 0.5), ("none", ("--ema", "0"), 0.0), ("own", ("--ema", "0.9"), 0.9)):
+    for name, share, decay in (("fitted", (), 0.5), ("none", (0,), 0.0), ("own", (0.25,), 2 / 3)):
+        given = [part for value in share for part in ("--averaging", value)]
         assert run("train", *QUICK, "--steps", 12, *given, "--out", tmp_path / name) == 0
-        assert RunDirectory.open(tmp_path / name).read_config().ema == decay
+        assert RunDirectory.open(tmp_path / name).read_config().ema == pytest.approx(decay)
         said = capsys.readouterr().err
         over = f"an average of the weights, over the last {1 / (1 - decay):.0f} steps or so"
         assert over in said if decay else "average of the weights" not in said
@@ -70,7 +71,7 @@ def fails(capsys, words, *arguments, code=2):
     assert said.err.startswith("error: ") and words in said.err
 
 
-COMMANDS = [[], *([name] for name in cli.COMMANDS), *(["data", kind] for kind in KINDS)]
+COMMANDS = [[], *([name] for name in cli.COMMANDS), ["data"], *(["data", kind] for kind in cli.LOOKS_AT_DATA)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -81,16 +82,16 @@ def test_help_is_quick_and_shows_an_example(command):
     program += "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=WIDE)
     assert shown.returncode == 0 and shown.stderr == ""
-    for name in () if command else (*cli.COMMANDS, *cli.TOOLS):
+    for name in () if command else (*cli.COMMANDS, *cli.TOOLS, "data"):
         assert f"\n    {name} " in shown.stdout
-    if command:
+    if command and command != ["data"]:
         assert f"python -m frcnn_lite {' '.join(command)} " in shown.stdout.split("\n\n", 1)[1], "no example"
 
 
-@pytest.mark.parametrize("file", [*cli.COMMANDS, *(f"data_{kind}" for kind in KINDS)])
-def test_a_command_is_one_file_whose_options_are_explained(file):
+@pytest.mark.parametrize("command", [*cli.COMMANDS.values(), *cli.LOOKS_AT_DATA.values()], ids=lambda c: c.__name__)
+def test_a_command_is_one_file_whose_options_are_explained(command):
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"frcnn_lite.cli.{file}").add_options(parser)
+    command.add_options(parser)
     assert [action.dest for action in parser._actions if not (action.help or action.choices)] == []
 
 
@@ -118,20 +119,40 @@ def test_help_names_every_default(module, command, monkeypatch):
     assert [a.dest for a in may_be_left_out if "(default: " not in (a.help or "")] == []
 
 
-def test_the_defaults_in_the_help_of_train_are_those_of_the_configuration():
+@pytest.mark.parametrize(("listed", "dataclass"), [(train.RUN, TrainConfig), (train.DETECTOR, FasterRCNNConfig)])
+def test_an_option_of_train_is_a_field_with_its_default_and_its_meaning(listed, dataclass):
+    """What is read from the file, without importing it, is what the class says once it is imported."""
+    defaults = {field.name: field.default for field in dataclasses.fields(dataclass)}
     parser = argparse.ArgumentParser()
-    importlib.import_module("frcnn_lite.cli.train").add_options(parser)
-    fields = {field.name: field.default for field in dataclasses.fields(TrainConfig)}
-    shown = {**fields, "image_size": "128x128", "test_data": "another split", "ema": "about the last sixth"}
-    options = [a for a in parser._actions if a.dest in fields and isinstance(a, argparse._StoreAction)]
-    assert len(options) > 12
-    for action in options:
-        value = shown[action.dest]
-        assert f"(default: {value:g}" in action.help if isinstance(value, float | int) else f"(default: {value}", action
-    assert "0.5)" in parser.format_help() and datasets.VIEWS == {"flip": 0.5, "zoom": 0.25, "light": 0.2}
+    options.add_fields(parser, listed)
+    helps = {action.dest: action.help for action in parser._actions}
+    for field in listed:
+        value = defaults[field.name]
+        written = "none" if value in ("", ()) else field.default
+        assert helps[field.name].endswith(f"(default: {written})") or value is False
+        assert (
+            written == "none"
+            or eval(field.default, {}, {name: name for name in ("digits", "lite", "cosine", "align")}) == value
+        )
+    if dataclass is TrainConfig:
+        assert {field.name for field in listed} == defaults.keys() - {"class_names", "model"}
 
 
-@pytest.mark.parametrize(("command", "listed"), [([], cli.COMMANDS | cli.TOOLS), (["data"], KINDS)], ids=["", "data"])
+def test_what_is_not_given_is_left_to_the_configuration():
+    parser = argparse.ArgumentParser()
+    options.add_fields(parser, [*train.RUN, *train.DETECTOR])
+    fields = [*train.RUN, *train.DETECTOR]
+    assert options.given(parser.parse_args([]), fields) == {}
+    words = ["--amp", "--image-size", "64x96", "--handle", "outside=drop", "--handle", "empty=skip", "--lr", "1e-2"]
+    expected = {"amp": True, "image_size": (64, 96), "handle": ("outside=drop", "empty=skip"), "lr": 0.01}
+    assert options.given(parser.parse_args(words), fields) == expected
+    backbone = options.given(parser.parse_args(["--fpn", "--backbone", "resnet18"]), fields)
+    assert backbone == {"fpn": True, "backbone": "resnet18"}
+
+
+@pytest.mark.parametrize(
+    ("command", "listed"), [([], cli.COMMANDS | cli.TOOLS), (["data"], cli.LOOKS_AT_DATA)], ids=["", "data"]
+)
 def test_a_command_that_is_not_complete_lists_what_there_is(command, listed, capsys):
     assert run(*command) == 2
     said = capsys.readouterr()

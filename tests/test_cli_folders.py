@@ -7,6 +7,7 @@ import torch
 from annotated_folders import write_coco, write_image, write_voc
 
 from frcnn_lite.cli import main
+from frcnn_lite.recipes.determinism import same_bits
 
 STEPS = ("--steps", "3", "--batch-size", "2", "--image-size", "64x96", "--flip", "0.25", "--light", "0")
 
@@ -76,7 +77,7 @@ def test_a_run_goes_on_with_the_same_pictures(folder, tmp_path):
     from frcnn_lite import engine
 
     with pytest.warns(UserWarning):
-        config = engine.fit_to_data(engine.TrainConfig(data=f"voc:{folder}", steps=4, batch_size=2, test_images=0))
+        config = engine.resolve(data=f"voc:{folder}", steps=4, batch_size=2, test_images=0)
         engine.train(config, whole, progress=False)
 
     def stop(record):
@@ -87,7 +88,7 @@ def test_a_run_goes_on_with_the_same_pictures(folder, tmp_path):
         assert engine.train(config, halted, on_step=stop, progress=False).interrupted
     assert main(["train", "--resume", "--out", str(halted)]) == 0
     a, b = (torch.load(run / "checkpoint.pt", weights_only=True)["trainer"] for run in (whole, halted))
-    assert engine.same_bits(a, b)
+    assert same_bits(a, b)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import types
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -35,30 +34,28 @@ def tasks(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def steps(tasks, monkeypatch):
-    """The commands set_up would run; creating the environment leaves an interpreter behind, as venv does."""
-    ran = []
+def project(tasks, monkeypatch):
+    """That project, with an installation that takes no network: it notes in the environment that it ran.
 
-    def record(command, failure):
-        ran.append(command)
-        if "venv" in command:
-            tasks.venv_python().parent.mkdir(parents=True)
-            tasks.venv_python().touch()
+    The environments are real ones, without pip, which takes seconds to get.
+    """
 
-    monkeypatch.setattr(tasks, "run", record)
-    return ran
+    def install(python, torch):
+        note, fails = str(tasks.VENV / "installed"), (tasks.ROOT / "broken").exists()
+        code = f"open({note!r}, 'a').write('{torch} '); raise SystemExit({fails:d})"
+        return [("installing", [str(python), "-c", code])]
+
+    real = tasks.run
+    monkeypatch.setattr(tasks, "install_commands", install)
+    monkeypatch.setattr(
+        tasks, "run", lambda command, failure: real([*command, *["--without-pip"] * ("venv" in command)], failure)
+    )
+    return tasks
 
 
-def record_runs(tasks, monkeypatch, codes):
-    """Replace subprocess.run: the commands it was given, which return `codes` in turn."""
-    ran, codes = [], iter(codes)
-
-    def run(command, **_):
-        ran.append(command)
-        return subprocess.CompletedProcess(command, next(codes))
-
-    monkeypatch.setattr(tasks.subprocess, "run", run)
-    return ran
+def installed(tasks):
+    """What the environment says was installed into it, in order; an environment made anew knows the last alone."""
+    return (tasks.VENV / "installed").read_text().split()
 
 
 def test_default_set_up_is_one_locked_pip_install(tasks):
@@ -78,17 +75,11 @@ def test_cpu_set_up_takes_torch_alone_from_pytorchs_index(tasks):
     assert "--index-url" not in project
 
 
-def kinds(steps):
-    """What each command of a set-up is for."""
-    signs = {"venv": "venv", "--index-url": "wheels", "pip": "packages", "-c": "course"}
-    return [next(kind for sign, kind in signs.items() if sign in command) for command in steps]
-
-
-def test_second_set_up_runs_nothing(tasks, steps):
-    tasks.set_up()
-    assert kinds(steps) == ["venv", "packages", "course"]
-    tasks.set_up()
-    assert kinds(steps) == ["venv", "packages", "course"]
+def test_a_second_set_up_changes_nothing(project):
+    project.set_up()
+    before = sorted((path, path.stat().st_mtime_ns) for path in project.VENV.rglob("*"))
+    assert project.set_up() == project.venv_python()
+    assert sorted((path, path.stat().st_mtime_ns) for path in project.VENV.rglob("*")) == before
 
 
 def test_the_course_is_imported_from_everywhere(tasks, tmp_path):
@@ -99,7 +90,7 @@ def test_the_course_is_imported_from_everywhere(tasks, tmp_path):
     *_, (_, command) = tasks.install_commands(tasks.venv_python(), "default")
     subprocess.run(command, check=True)
     done = subprocess.run(
-        [str(tasks.venv_python()), "-c", "import course; print(course.PLACE)"],
+        [str(tasks.venv_python()), "-E", "-c", "import course; print(course.PLACE)"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -107,31 +98,23 @@ def test_the_course_is_imported_from_everywhere(tasks, tmp_path):
     assert done.stdout == "here\n", done.stderr
 
 
-def test_interrupted_set_up_is_redone_with_the_same_torch(tasks, steps, monkeypatch, capsys):
-    def interrupted(command, failure):
-        steps.append(command)
-        if "venv" in command:
-            tasks.venv_python().parent.mkdir(parents=True)
-            tasks.venv_python().touch()
-        else:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tasks, "run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            tasks.set_up("cpu")
-    del steps[:]
-    tasks.set_up()
-    assert "interrupted" in capsys.readouterr().out
-    assert kinds(steps) == ["venv", "wheels", "packages", "course"]
+def test_an_interrupted_set_up_is_redone_with_the_same_torch(project, capsys):
+    (project.ROOT / "broken").touch()
+    with pytest.raises(project.TaskError, match="the next run of this command starts the set-up again"):
+        project.set_up("cpu")
+    (project.VENV / "half").touch()
+    (project.ROOT / "broken").unlink()
+    project.set_up()
+    assert "removing .venv (an earlier set-up was interrupted)" in capsys.readouterr().out
+    assert installed(project) == ["cpu"] and not (project.VENV / "half").exists()
 
 
-def test_changed_lock_installs_into_the_same_environment(tasks, steps):
-    tasks.set_up()
-    with (tasks.ROOT / "constraints.txt").open("a") as lock:
+def test_a_changed_lock_is_installed_into_the_same_environment(project):
+    project.set_up()
+    with (project.ROOT / "constraints.txt").open("a") as lock:
         lock.write("# moved\n")
-    tasks.set_up()
-    assert kinds(steps) == ["venv", "packages", "course", "packages", "course"]
+    project.set_up()
+    assert installed(project) == ["default", "default"]
 
 
 def test_line_ends_of_a_checkout_do_not_count_as_a_change(tasks):
@@ -142,45 +125,44 @@ def test_line_ends_of_a_checkout_do_not_count_as_a_change(tasks):
 
 
 @pytest.mark.parametrize("change", ["torch", "moved", "python"])
-def test_environment_that_no_longer_fits_is_made_anew(tasks, steps, change, monkeypatch):
-    tasks.set_up()
+def test_an_environment_that_no_longer_fits_is_made_anew(project, change, monkeypatch, capsys):
+    project.set_up()
     if change == "moved":
-        tasks.write_stamp({**tasks.read_stamp(), "root": "elsewhere"}, "complete")
+        project.write_stamp({**project.read_stamp(), "root": "elsewhere"}, "complete")
     if change == "python":
-        monkeypatch.setattr(tasks, "python_version", lambda python: "3.13.99")
-    del steps[:]
-    tasks.set_up("cpu" if change == "torch" else None)
-    assert "venv" in steps[0]
+        monkeypatch.setattr(project, "python_version", lambda python: "3.13.99")
+    project.set_up("cpu" if change == "torch" else None)
+    assert "removing .venv (it no longer fits)" in capsys.readouterr().out
+    assert installed(project) == ["cpu" if change == "torch" else "default"]
 
 
-def test_choice_of_torch_stands_until_another_is_made(tasks, steps):
-    tasks.set_up("cpu")
-    del steps[:]
-    tasks.set_up()
-    assert steps == []
-    tasks.set_up("default")
-    assert kinds(steps) == ["venv", "packages", "course"]
+def test_the_choice_of_torch_stands_until_a_different_one_is_made(project):
+    project.set_up("cpu")
+    project.set_up()
+    assert installed(project) == ["cpu"]
+    project.set_up("default")
+    assert installed(project) == ["default"]
 
 
-def test_unknown_torch_names_the_choices(tasks, steps, capsys):
-    assert tasks.main(["lab", "--torch", "rocm"]) == 1
+def test_unknown_torch_names_the_choices(project, capsys):
+    assert project.main(["lab", "--torch", "rocm"]) == 1
     assert "must be one of default, cpu; got 'rocm'" in capsys.readouterr().err
-    assert steps == []
+    assert not project.VENV.exists()
 
 
 @pytest.mark.parametrize("driver", [True, False])
-def test_cpu_wheels_are_mentioned_where_there_is_no_driver(tasks, steps, driver, monkeypatch, capsys):
-    monkeypatch.setattr(tasks, "has_nvidia_driver", lambda: driver)
+def test_cpu_wheels_are_mentioned_where_there_is_no_driver(project, driver, monkeypatch, capsys):
+    monkeypatch.setattr(project, "has_nvidia_driver", lambda: driver)
     monkeypatch.setattr(sys, "platform", "linux")
-    tasks.set_up()
+    project.set_up()
     lines = [line for line in capsys.readouterr().out.splitlines() if "TORCH=cpu" in line]
     assert len(lines) == (0 if driver else 1)
 
 
 @pytest.mark.parametrize(("free", "torch", "warns"), [(5.7e9, None, True), (5.7e9, "cpu", False), (50e9, None, False)])
-def test_a_disk_that_is_nearly_full_is_mentioned(tasks, steps, free, torch, warns, monkeypatch, capsys):
-    monkeypatch.setattr(tasks.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=free))
-    tasks.set_up(torch)
+def test_a_disk_that_is_nearly_full_is_mentioned(project, free, torch, warns, monkeypatch, capsys):
+    monkeypatch.setattr(project.shutil, "disk_usage", lambda path: types.SimpleNamespace(free=free))
+    project.set_up(torch)
     assert ("this disk has 5.7 GB left, and the set-up takes up to 10" in capsys.readouterr().out) == warns
 
 
@@ -234,43 +216,26 @@ def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expect
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_lab_opens_the_first_notebook_whatever_the_doctor_says(tasks, monkeypatch, capsys, exists):
+def test_lab_opens_the_first_notebook_and_keeps_what_is_stored(tasks, exists):
     if exists:
         (tasks.ROOT / "notebooks").mkdir()
         (tasks.ROOT / "notebooks" / "00_start_here.ipynb").touch()
-    ran = record_runs(tasks, monkeypatch, [1, 0])  # the doctor fails, trusting works
-    started = []
-
-    class Server:
-        def __init__(self, command, cwd, env):
-            started.append(command)
-            assert Path(env["JUPYTER_CONFIG_PATH"], "labconfig", "default_setting_overrides.json").exists()
-            self.answers = iter([KeyboardInterrupt, 0])
-
-        def wait(self):
-            answer = next(self.answers)
-            if answer is KeyboardInterrupt:
-                raise KeyboardInterrupt  # JupyterLab asks whether it should stop, and must not be left behind
-            return answer
-
-    monkeypatch.setattr(tasks.subprocess, "Popen", Server)
-    assert tasks.lab(Path("python"), ["--no-browser"]) == 0
-    (command,) = started
+    command = tasks.lab_command(Path("python"), tasks.ROOT)
     page = "/lab/tree/notebooks/00_start_here.ipynb" if exists else "/lab"
-    assert f"--LabApp.default_url={page}" in command and command[-1] == "--no-browser"
-    trusted = [command for command in ran if "trust" in command]
-    assert [command[-1].endswith("00_start_here.ipynb") for command in trusted] == [True] * exists
-    assert not [word for word in command if "token" in word]
+    assert f"--LabApp.default_url={page}" in command and not [word for word in command if "token" in word]
     (manager,) = [word.partition("=")[2] for word in command if "contents_manager_class" in word]
     module, _, name = manager.rpartition(".")
     assert hasattr(importlib.import_module(module), name)
-    assert "the doctor found" in capsys.readouterr().out
+    settings = Path(tasks.lab_environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)[-1])
+    assert (settings / "labconfig" / "default_setting_overrides.json").exists()
 
 
-def test_lint_runs_every_tool_and_fails_when_one_does(tasks, monkeypatch):
-    ran = record_runs(tasks, monkeypatch, [0, 1, 0])
-    assert tasks.lint(Path("python"), []) == 1
-    assert len(ran) == 3
+def test_lint_lets_every_tool_report_and_fails_when_one_does(tasks, capfd):
+    """With tools of the same names that stand in the project's folder, where `python -m` looks first."""
+    (tasks.ROOT / "ruff.py").write_text("import sys\nprint('ruff', sys.argv[1])\nsys.exit(sys.argv[1] == 'format')\n")
+    (tasks.ROOT / "mypy.py").write_text("print('mypy')\n")
+    assert tasks.lint(Path(sys.executable), []) == 1
+    assert capfd.readouterr().out.split("\n")[:3] == ["ruff format", "ruff check", "mypy"]
 
 
 def test_bench_runs_all_and_reports_the_failing_one(tasks):
@@ -307,47 +272,3 @@ def test_makefile_reaches_every_command():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert set(listed.removeprefix("COMMANDS = ").split()) == {*module.COMMANDS, "clean"}
-
-
-def dummy_package(folder: Path, name: str, version: str) -> None:
-    """A wheel of nothing, in the layout of a package index."""
-    safe = name.replace("-", "_")
-    home = folder / name
-    home.mkdir(parents=True)
-    info = f"{safe}-{version}.dist-info"
-    with zipfile.ZipFile(home / f"{safe}-{version}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{safe}/__init__.py", f"__version__ = {version!r}\n")
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", "")
-    (page,) = home.iterdir()
-    (home / "index.html").write_text(f'<a href="{page.name}">{page.name}</a>')
-
-
-def test_cpu_wheels_satisfy_the_lock_and_stay(tasks, tmp_path, monkeypatch):
-    """The whole of TORCH=cpu against an index on disk: the +cpu builds come first and the second step keeps them."""
-    index = tmp_path / "index"
-    lock = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.split("==") for line in lock if line.startswith(("torch==", "torchvision==")))
-    for name, version in pins.items():
-        dummy_package(index, name, f"{version}+cpu")
-    monkeypatch.setattr(tasks, "CPU_INDEX", index.as_uri())
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
-        monkeypatch.delenv(name, raising=False)
-    commands = tasks.install_commands
-
-    def without_the_network(python, torch):
-        wheels, (line, project), _ = commands(python, torch)
-        return [
-            wheels,
-            (line, [*project[: project.index("--editable")], "--no-index", "torch>=2.11", "torchvision>=0.26"]),
-        ]
-
-    monkeypatch.setattr(tasks, "install_commands", without_the_network)
-    python = tasks.set_up("cpu")
-    code = "import torch, torchvision; print(torch.__version__, torchvision.__version__)"
-    printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
-    assert printed.split() == [f"{pins['torch']}+cpu", f"{pins['torchvision']}+cpu"]

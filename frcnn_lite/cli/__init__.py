@@ -1,30 +1,25 @@
 """The command line: `python -m frcnn_lite COMMAND`.
 
-A command is one file of this folder and one line of `COMMANDS`. The file's docstring is what `--help` shows; its
-`add_options(parser)` declares the options and its `run(options)` returns the exit code. Nothing but the chosen command
-is imported, and torch not before it runs, so that `--help` is quick. Results go
-to standard output, everything said about them to standard error.
+A command is one file of this folder and one line of `COMMANDS`. The first line of its docstring is what the list of
+commands shows, all of it what its `--help` shows; its `add_options(parser)` declares the options and its `run(options)`
+returns the exit code. Nothing here imports torch before a command runs, so that `--help` is quick. Results go to
+standard output, everything said about them to standard error.
 """
 
 import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 
 from frcnn_lite import __version__
 
+from . import data_check, data_sheet, evaluate, export, fetch, predict, train
 from .console import BAD_INPUT, INTERRUPTED, plain_warnings, say
-from .declare import declare
 
-COMMANDS = {
-    "train": "train a detector into a run directory, or go on with a run",
-    "evaluate": "print the average precision of a run as JSON",
-    "predict": "draw what a run's detector finds in images",
-    "export": "write a run's detector to one small file",
-    "data": "look at data before a detector does",
-    "fetch": "bring a public data set into a folder",
-}
+COMMANDS = {"train": train, "evaluate": evaluate, "predict": predict, "export": export, "fetch": fetch}
+LOOKS_AT_DATA = {"check": data_check, "sheet": data_sheet}  # `data check`, `data sheet`
 # These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
 TOOLS = {
     "copy": "list the helpers, or copy one of them with its tests",
@@ -63,11 +58,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser, with the options of those commands alone that are named in `arguments`."""
     parser = argparse.ArgumentParser(prog="python -m frcnn_lite", description="A small Faster R-CNN on many GPUs.")
     parser.add_argument("--version", action="version", version=f"frcnn_lite {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
     parser.set_defaults(run_command=None, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, purpose in {**TOOLS, **COMMANDS}.items():
-        declare(commands, name, purpose, file=name if name in COMMANDS and name in arguments else None)
+    for name, purpose in TOOLS.items():
+        commands.add_parser(name, help=purpose)
+    _add(commands, COMMANDS, arguments)
+    data = commands.add_parser("data", help="look at data before a detector does")
+    data.set_defaults(parser=data)
+    _add(data.add_subparsers(title="what to do", metavar="WHAT"), LOOKS_AT_DATA, arguments)
     return parser
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    modules: Mapping[str, ModuleType],
+    arguments: Sequence[str],
+) -> None:
+    for name, module in modules.items():
+        said = module.__doc__ or ""
+        parser = commands.add_parser(
+            name,
+            help=said.splitlines()[0].removesuffix("."),
+            description=said,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.set_defaults(run_command=module.run, parser=parser)
+        if name in arguments:
+            module.add_options(parser)

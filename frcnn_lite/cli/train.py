@@ -4,6 +4,7 @@
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
   python -m frcnn_lite train --data voc:data/BCCD --minutes 10 --out runs/cells
   python -m frcnn_lite train --data coco:train.json --test-data coco:val.json --epochs 12 --out runs/own
+  python -m frcnn_lite train --data voc:data/BCCD --backbone resnet18 --fpn --weights resnet18.pth --out runs/pretrained
   python -m frcnn_lite train --steps 4000 --amp --evaluate-every 200 --tensorboard --out runs/judged
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
@@ -13,69 +14,37 @@ classes, size of the pictures, anchors; and from the configuration. It is printe
 """
 
 import argparse
-import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .console import INTERRUPTED, TERMINATED, say
 from .devices import provide_gpus
+from .options import add_fields, fields_of, given
 
 if TYPE_CHECKING:
     from frcnn_lite.engine import TrainConfig, TrainResult
 
-MAY_CHANGE = (
-    "gpus",
-    "workers",
-    "checkpoint_every",
-    "evaluate_every",
-)  # when a run goes on; all else is as it was begun
+# All that decides a run is an option; of the detector, what a reader of its papers would choose by name.
+RUN = [field for field in fields_of("engine.config", "TrainConfig") if field.name not in ("class_names", "model")]
+DETECTOR = [
+    field for field in fields_of("detection.config", "FasterRCNNConfig") if field.name in ("backbone", "fpn", "roi_op")
+]
+MAY_CHANGE = ("gpus", "workers", "checkpoint_every", "evaluate_every")  # in a run that goes on; all else stays
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    # Defaults are the configuration's own; None here means "not given", which --resume has to know.
     add = parser.add_argument
-    add("--data", help="digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT is a split (default: digits)")
-    add("--test-data", metavar="DATA", help="what to judge on (default: another split of --data)")
-    size = "pixels all pictures are brought to (default: 128x128 for digits, else what suits the boxes)"
-    add("--image-size", type=height_by_width, metavar="HxW", help=size)
-    add("--flip", type=float, help="share of the pictures mirrored (default: 0 for digits, else 0.5)")
-    add(
-        "--zoom",
-        type=float,
-        help="how much larger or smaller they are shown at most (default: 0 for digits, else 0.25)",
-    )
-    light = "how much each colour's brightness varies at most (default: 0 for digits, else 0.2)"
-    add("--light", type=float, help=light)
-    regions = "how regions are read: RoIAlign, which places boxes more closely, or RoI pooling (default: align)"
-    add("--roi-op", choices=("align", "pool"), help=regions)
-    defects = "what to do about a defect of the data, as outside=drop; may be given again for other defects "
-    defects += "(default: each is reported, and what cannot be used is left out; all of them: data/README.md)"
-    add("--handle", action="append", metavar="DEFECT=ACTION", help=defects)
-    gpus = "0: the CPU; N: that many GPUs, virtual ones if need be; under torchrun one for each process (default: 0)"
-    add("--gpus", type=int, help=gpus)
     add("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
+    add("--resume", action="store_true", help="go on with the run in --out")
+    add("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
     length = parser.add_mutually_exclusive_group()
     minutes = "of steps, timed once; evaluations come on top (default: --steps decides)"
     length.add_argument("--minutes", type=float, help=minutes)
-    length.add_argument("--steps", type=int, help="optimizer steps (default: 1000)")
     length.add_argument("--epochs", type=float, help="passes over the training pictures (default: --steps decides)")
-    add("--resume", action="store_true", help="go on with the run in --out")
-    add("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
-    add("--amp", action="store_true", default=None, help="half precision where it is safe (autocast)")
-    judging = "judge every N steps, and keep the best weights in best.pt (default: 0, at the end alone)"
-    add("--evaluate-every", type=int, metavar="N", help=judging)
-    saving = "save every N steps, which is what a crash can cost; a stop saves, too (default: 200)"
-    add("--checkpoint-every", type=int, metavar="N", help=saving)
-    average = "of the average of the weights that is handed on; 0: none (default: about the last sixth of the steps)"
-    add("--ema", type=float, metavar="DECAY", help=average)
-    add("--batch-size", type=int, help="images a step, over all devices (default: 8)")
-    add("--lr", type=float, help="peak learning rate (default: 0.003)")
-    add("--seed", type=int, help="of weights, pictures and samples (default: 0)")
-    add("--workers", type=int, help="processes that load data (default: 0, the training loads it itself)")
-    add("--train-images", type=int, help="pictures in an epoch, at most (default: 20000 for digits, else all)")
-    test = "pictures of the evaluation at the end, 0 for none (default: 200 for digits, else all)"
-    add("--test-images", type=int, help=test)
+    add_fields(length, [field for field in RUN if field.name == "steps"])
+    add_fields(parser, [field for field in RUN if field.name != "steps"])
+    add_fields(parser, DETECTOR)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,92 +52,67 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite import engine
     from frcnn_lite.parallel import process_group
 
-    config = _stored_config(options) if options.resume else _new_config(options)
+    chosen, pictures = given(options, [*RUN, *DETECTOR]), engine.Pictures()
+    if options.resume:
+        config = _stored_config(options, chosen)
+    else:
+        # Refused before minutes go into it: a directory that holds a run, a wrong value, data that is not there.
+        engine.RunDirectory.require_free(options.out)
+        config = engine.resolve(pictures, epochs=options.epochs, **chosen)
+        pictures.train(config)
     provide_gpus(config.gpus)
     with process_group("cuda" if config.gpus else "cpu"):
+        if options.minutes is not None:
+            config = engine.fill_minutes(config, options.minutes, pictures)
         if not options.resume:
-            config = _with_length(config, options)
-        result = engine.train(config, options.out, resume=options.resume, tensorboard=options.tensorboard)
+            say(_describe(config, options.out))
+        result = engine.train(
+            config, options.out, resume=options.resume, tensorboard=options.tensorboard, pictures=pictures
+        )
     _report(result, config)
     if result.terminated:
         return TERMINATED
     return INTERRUPTED if result.interrupted else 0
 
 
-def _stored_config(options: argparse.Namespace) -> "TrainConfig":
+def _stored_config(options: argparse.Namespace, chosen: dict[str, Any]) -> "TrainConfig":
     from frcnn_lite import engine
 
-    given = {**_given(options), **{name: getattr(options, name) for name in ("minutes", "epochs", "roi_op")}}
-    fixed = [name for name, value in given.items() if value is not None and name not in MAY_CHANGE]
-    if fixed:
+    lengths = {name: getattr(options, name) for name in ("minutes", "epochs")}
+    named = [*chosen, *(name for name, value in lengths.items() if value is not None)]
+    if fixed := [name for name in named if name not in MAY_CHANGE]:
         raise ValueError(f"--resume goes on as the run was begun; leave out --{fixed[0].replace('_', '-')}")
-    stored = engine.RunDirectory.open(options.out).read_config()
-    return replace(stored, **{name: given[name] for name in MAY_CHANGE if given[name] is not None})
+    return replace(engine.RunDirectory.open(options.out).read_config(), **chosen)
 
 
-def _new_config(options: argparse.Namespace) -> "TrainConfig":
-    from frcnn_lite import engine
-    from frcnn_lite.detection import FasterRCNNConfig
-
-    given = {name: value for name, value in _given(options).items() if value is not None}
-    if given.get("data", "digits") != "digits":
-        given = {"train_images": sys.maxsize, "test_images": sys.maxsize, **given}  # digits alone are without end
-    model = FasterRCNNConfig(roi_op=options.roi_op or "align", class_specific_boxes=True, voting_iou=0.5)
-    config = engine.TrainConfig(**given, model=model)
-    # Refuse before minutes go into it: an unknown data set, or a directory that holds a run.
-    engine.RunDirectory.require_free(options.out)
-    config = engine.fit_to_data(config, keep_image_size=options.image_size is not None)
-    config = replace(config, **{name: given[name] for name in ("flip", "zoom", "light") if name in given})
-    engine.train_pictures(config)
-    if config.data != "digits":
-        say(_describe(config))
-    return config
-
-
-def _describe(config: "TrainConfig") -> str:
+def _describe(config: "TrainConfig", out: Path) -> str:
+    """What will be trained on, with what, and for how long, a line each."""
     model, (height, width) = config.model, config.image_size
     sizes, ratios = (
         " ".join(f"{number:g}" for number in numbers) for numbers in (model.anchor_sizes, model.anchor_ratios)
     )
-    return (
-        f"{config.train_images} pictures of {config.data}, judged on {config.test_images} of {config.test_data}\n"
-        f"{len(config.class_names)} classes: {', '.join(config.class_names)}\n"
-        f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}\n"
-        f"shown with flip {config.flip:g}, zoom {config.zoom:g}, light {config.light:g}"
-    )
-
-
-def height_by_width(text: str) -> tuple[int, int]:
-    height, _, width = text.partition("x")
-    return int(height), int(width or height)
-
-
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that are fields of the configuration, None where one was not given."""
-    from frcnn_lite.engine import TrainConfig
-
-    names = [field.name for field in fields(TrainConfig) if hasattr(options, field.name)]
-    return {**{name: getattr(options, name) for name in names}, "handle": options.handle and tuple(options.handle)}
-
-
-def _with_length(config: "TrainConfig", options: argparse.Namespace) -> "TrainConfig":
-    """Minutes and epochs become steps here, once: what is stored is a number of steps, so a resume is exact."""
-    from frcnn_lite import engine
-
-    if options.minutes is not None:
-        timed = config if options.ema is not None else replace(config, ema=0.9)  # any: averaging takes time, too
-        config = replace(config, steps=engine.steps_in_minutes(options.minutes, timed))
-    if options.epochs is not None:
-        config = replace(config, steps=engine.steps_in_epochs(options.epochs, config))
-    if options.ema is None:
-        config = replace(config, ema=engine.averaging_decay(config.steps))
+    lines = []
+    if config.data != "digits":
+        lines += [
+            f"{config.train_images} pictures of {config.data}, judged on {config.test_images} of {config.test_data}",
+            f"{len(config.class_names)} classes: {', '.join(config.class_names)}",
+            f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}",
+            f"shown with flip {config.flip:g}, zoom {config.zoom:g}, light {config.light:g}",
+        ]
+    if model.backbone != "lite":
+        weights = f"its weights from {config.weights}" if config.weights else "from scratch"
+        lines.append(f"backbone {model.backbone}{', feature pyramid' if model.fpn else ''}, {weights}")
     where = f"{config.gpus} GPUs" if config.gpus else "the CPU"
-    say(f"{config.steps} steps of {config.batch_size} images on {where}, into {options.out}")
     fall = "falls to zero with the last" if config.schedule == "cosine" else "stays"
-    say(f"the learning rate rises to {config.lr:g} over {min(config.warmup_steps, config.steps // 2)} steps and {fall}")
+    rise = min(config.warmup_steps, config.steps // 2)
+    lines += [
+        f"{config.steps} steps of {config.batch_size} images on {where}, into {out}",
+        f"the learning rate rises to {config.lr:g} over {rise} steps and {fall}",
+    ]
     if config.ema:
-        say(f"judged and handed on is an average of the weights, over the last {1 / (1 - config.ema):.0f} steps or so")
-    return config
+        length = 1 / (1 - config.ema)
+        lines.append(f"judged and handed on is an average of the weights, over the last {length:.0f} steps or so")
+    return "\n".join(lines)
 
 
 def _report(result: "TrainResult", config: "TrainConfig") -> None:

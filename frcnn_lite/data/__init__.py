@@ -1,12 +1,13 @@
 """Data sets and batches. Every data set yields `Scene`s; `collate` makes a `Batch` of them."""
 
+from frcnn_lite.data.annotated import Picture
 from frcnn_lite.data.augment import Augmentation, mirror
 from frcnn_lite.data.batch import PADDING_LABEL, Batch, Ignored, Scene, collate
 from frcnn_lite.data.dataset import DetectionDataset
 from frcnn_lite.data.defects import Defect, Handling, describe_defects
 from frcnn_lite.data.digits import Glyphs, Split, draw_glyph, load_glyphs
 from frcnn_lite.data.image_file import read_image
-from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes
+from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes, Room
 from frcnn_lite.data.photographs import load_photographs
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
@@ -14,7 +15,6 @@ from frcnn_lite.data.sheet import scene_sheet
 from frcnn_lite.data.source import DataSource, choose_splits
 from frcnn_lite.data.statistics import DataFit, fit_detector
 from frcnn_lite.data.summary import summarise
-from frcnn_lite.data.transforms import TransformedScenes
 
 __all__ = [
     "PADDING_LABEL",
@@ -31,9 +31,10 @@ __all__ = [
     "Ignored",
     "Letterbox",
     "LetterboxedScenes",
+    "Picture",
+    "Room",
     "Scene",
     "Split",
-    "TransformedScenes",
     "choose_splits",
     "collate",
     "describe_defects",

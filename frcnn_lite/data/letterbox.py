@@ -51,16 +51,23 @@ def _edges(height: int, width: int) -> Tensor:
     return torch.tensor([width, height, width, height], dtype=torch.float32)
 
 
+@dataclass
+class Room:
+    """Memory that may still be filled with finished pictures, by all data sets of a process that share it."""
+
+    free_bytes: int
+
+
 class LetterboxedScenes:
     """The scenes of `dataset`, all on one canvas, so that any of them make a batch.
 
-    keep_bytes: so much of the finished pictures each process keeps in memory, to decode and resize them only once; 0
-    where `dataset` gives another scene every time.
+    room: where finished pictures are kept, to decode and resize them only once; None where `dataset` gives a different
+    scene every time.
     """
 
-    def __init__(self, dataset: DetectionDataset, letterbox: Letterbox, *, keep_bytes: int = 0) -> None:
+    def __init__(self, dataset: DetectionDataset, letterbox: Letterbox, room: Room | None = None) -> None:
         self.dataset, self.letterbox = dataset, letterbox
-        self._room, self._kept = keep_bytes, dict[int, Scene]()
+        self._room, self._kept = room or Room(0), dict[int, Scene]()
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -73,8 +80,8 @@ class LetterboxedScenes:
         if index in self._kept:
             return self._kept[index]
         scene = self._place(self.dataset[index])
-        if scene.image.nbytes <= self._room:
-            self._room -= scene.image.nbytes
+        if scene.image.nbytes <= self._room.free_bytes:
+            self._room.free_bytes -= scene.image.nbytes
             self._kept[index] = scene
         return scene
 

@@ -22,9 +22,10 @@ class FasterRCNNConfig:
     """Foreground classes; labels run from 0 to num_classes - 1, and num_classes itself means background."""
 
     backbone: str = "lite"
-    """"lite", described by the next fields, or a ResNet or MobileNet of torchvision by its name there."""
+    """lite, a small one that the next fields describe, or one of torchvision by its name there: resnet18, resnet50,
+    mobilenet_v3_large or a relative of these."""
     fpn: bool = False
-    """A feature pyramid on top of a torchvision backbone; "lite" has its own, of one step."""
+    """A feature pyramid on top of a torchvision backbone; lite has its own, of one step."""
     norm: Norm = "group"
     """Of a torchvision backbone: "group" to train from scratch, "frozen" BatchNorm for weights that were trained."""
 
@@ -65,11 +66,12 @@ class FasterRCNNConfig:
     roi_positive_iou: float = 0.5
     roi_samples: int = 32
     roi_positive_fraction: float = 0.5
-    roi_op: RoiOp = "pool"
+    roi_op: RoiOp = "align"
+    """How regions are read: RoIAlign, which places boxes more closely, or RoI pooling."""
     roi_output_size: int = 6
     head_width: int = 256
     head_layers: int = 1
-    class_specific_boxes: bool = False
+    class_specific_boxes: bool = True
     """Four deltas a class, as in Fast R-CNN, instead of four a region, as in R-FCN."""
     roi_delta_weights: tuple[float, float, float, float] = (10.0, 10.0, 5.0, 5.0)
     smooth_l1_beta: float = 1 / 9
@@ -77,7 +79,7 @@ class FasterRCNNConfig:
     # Detections.
     score_threshold: float = 0.05
     detection_nms_iou: float = 0.4
-    voting_iou: float = 1.0
+    voting_iou: float = 0.5
     """How far a candidate must overlap a detection of its class to have a say in where its box lies; 1: none has."""
     pre_nms_detections: int = 128
     detections: int = 32

@@ -1,26 +1,26 @@
-"""COCO's average precision and recall, vectorised.
+"""COCO's average precision and recall: pycocotools computes them, from what a detector found beside what is there.
 
-Greedy matching goes through the detections of a picture one after the other, best score first; everything else runs
-side by side: all pictures and all IoU thresholds at once. pycocotools is its oracle (tests).
+COCO reads the precision of each class off at the 101 recalls 0.00, 0.01 .. 1.00. PASCAL VOC 2007 read it at 11 recalls,
+and VOC from 2010 on takes the area below all of the curve, so their AP50 of the same detections differs in its second
+or third digit. pycocotools adds a tiny number to each denominator: a perfect AP is 1 less some 1e-16.
 
-T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014.
+T.-Y. Lin et al., "Microsoft COCO: Common Objects in Context", ECCV 2014; M. Everingham et al., "The PASCAL Visual
+Object Classes Challenge: A Retrospective", IJCV 2015.
 """
 
+import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from pycocotools import mask
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
 from torch import Tensor
-from torch.nn.functional import one_hot
-from torch.nn.utils.rnn import pad_sequence
-
-# multigpu: noqa: FL002, FL007 evaluation is on the CPU, where detections were brought as they came
-# NumPy's, to the last bit: a recall of 3/10 has to land on the same side of "0.30" as in pycocotools.
-IOU_THRESHOLDS = torch.from_numpy(np.linspace(0.5, 0.95, 10))
-RECALL_POINTS = torch.from_numpy(np.linspace(0.0, 1.0, 101))
 
 
 class Judged(NamedTuple):
@@ -105,110 +105,94 @@ def class_curves(
     twice = sorted(image_id for image_id, count in counts.items() if count > 1)
     if twice:
         raise ValueError(f"pictures must be judged once each, got image_id {twice[:5]} more than once")
-    curves = {name: class_curve(pictures, k, max_detections=max_detections) for k, name in enumerate(class_names)}
-    return {name: curve for name, curve in curves.items() if curve.objects}
+    judged = evaluation(pictures, range(len(class_names)), max_detections=max_detections)
+    curves = {}
+    for label, name in enumerate(class_names):
+        objects = sum(int(((p.labels == label) & ~(p.ignored | p.crowd)).sum()) for p in pictures)
+        if objects:
+            precision, recall = (
+                torch.from_numpy(judged.eval[key][..., label, 0, 0]) for key in ("precision", "recall")
+            )
+            results = [result for result in judged.evalImgs if result and result["category_id"] == label]
+            curves[name] = ClassCurve(precision, recall, _ranked(results, objects), objects)
+    return curves
 
 
-def class_curve(pictures: Sequence[Judged], label: int, *, max_detections: int = 100) -> ClassCurve:
-    """Precision over recall of one class, all its detections ranked by score over all pictures."""
-    matches = match_class(pictures, label, max_detections=max_detections)
-    order = matches.scores.argsort(descending=True, stable=True)
-    counted = ~matches.ignored[:, order]
-    hits = (counted & matches.matched[:, order]).double().cumsum(dim=1)
-    misses = (counted & ~matches.matched[:, order]).double().cumsum(dim=1)
-    recall = hits / max(matches.objects, 1)
-    precision = hits / (hits + misses)  # 0/0 where only ignored ones came so far
-    ranked = torch.stack([recall.where(precision.isfinite(), precision), precision], dim=2)
-    precision = precision.nan_to_num(0.0).flip(1).cummax(dim=1).values.flip(1)  # the best at this recall or beyond
-    at = torch.searchsorted(recall, RECALL_POINTS.expand(len(IOU_THRESHOLDS), -1).contiguous())
-    beyond = precision.new_zeros(len(precision), 1)  # a recall that is never reached has precision 0
-    precision = torch.cat([precision, beyond], dim=1).gather(1, at)
-    reached = recall[:, -1] if recall.shape[1] else recall.new_zeros(len(recall))
-    return ClassCurve(precision, reached, ranked, matches.objects)
+class Evaluation(COCOeval):
+    """pycocotools' own, in which what VOC calls difficult is ignored as a crowd is, but overlaps as an object does.
+
+    COCO knows one flag for both, `iscrowd`; here `region` says whose overlap is measured in parts of the detection.
+    """
+
+    def computeIoU(self, imgId: int, catId: int) -> Any:
+        objects, found = self._gts[imgId, catId], self._dts[imgId, catId]
+        best = np.argsort([-one["score"] for one in found], kind="mergesort")[: self.params.maxDets[-1]]
+        boxes = [found[k]["bbox"] for k in best]
+        return mask.iou(boxes, [one["bbox"] for one in objects], [one["region"] for one in objects])
 
 
-class ClassMatches(NamedTuple):
-    """Who matched what in one class, all pictures' detections (D,) behind each other, best first within a picture."""
+def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detections: int = 100) -> Evaluation:
+    """Every class of `labels` matched and accumulated: what stands in `eval` and `evalImgs` of a `COCOeval`.
 
-    scores: Tensor
-    """(D,) float64"""
-    matched: Tensor
-    """(10, D) bool: matched an object, for every IoU threshold"""
-    ignored: Tensor
-    """(10, D) bool: what it matched is not counted"""
-    objects: int
-    """objects that are not ignored"""
-
-
-def match_class(pictures: Sequence[Judged], label: int, *, max_detections: int = 100) -> ClassMatches:
-    """Match the detections of one class to its objects: by falling score, each takes the free object that it overlaps
-    most, if by the threshold; an object that is ignored only when no other is left, and without using it up."""
-    if not pictures:
-        none = torch.zeros(len(IOU_THRESHOLDS), 0, dtype=torch.bool)
-        return ClassMatches(torch.zeros(0, dtype=torch.float64), none, none, objects=0)
-    rows = [_of_class(picture, label, max_detections) for picture in pictures]
-    boxes = pad_sequence([row.boxes for row in rows], batch_first=True)  # padding overlaps nothing
-    ignored, crowd = (
-        pad_sequence([getattr(row, name) for row in rows], batch_first=True) for name in ("ignored", "crowd")
-    )
-    found = pad_sequence([row.found_boxes for row in rows], batch_first=True)
-    matched, skipped, _ = match(overlaps(found, boxes, crowd), ignored)
-    real = torch.stack([torch.arange(found.shape[1]) < len(row.found_boxes) for row in rows])
-    return ClassMatches(
-        scores=torch.cat([row.found_scores for row in rows]),
-        matched=matched[:, real],
-        ignored=skipped[:, real],
-        objects=sum(int((~row.ignored).sum()) for row in rows),
-    )
-
-
-def match(overlap: Tensor, ignored: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """From overlap (P, D, G), detections best first, and ignored objects (P, G), for every IoU threshold:
-    detections (10, P, D) that are matched, and matched to what is ignored; objects (10, P, G) that are left over."""
-    # An IoU of 1 is rarely exactly 1; the margin is pycocotools'.
-    thresholds = IOU_THRESHOLDS.clamp(max=1 - 1e-10)[:, None, None]
-    free = torch.ones(len(thresholds), *ignored.shape, dtype=torch.bool)
-    matched = torch.zeros(len(thresholds), *overlap.shape[:2], dtype=torch.bool)
-    skipped = torch.zeros_like(matched)
-    if ignored.shape[1] == 0:
-        return matched, skipped, free
-    for rank in range(overlap.shape[1]):
-        candidates = free & (overlap[:, rank] >= thresholds)
-        counted = candidates & ~ignored
-        candidates = torch.where(counted.any(dim=2, keepdim=True), counted, candidates)
-        # Of equal overlaps the last object wins, in pycocotools as here.
-        best = ignored.shape[1] - 1 - torch.where(candidates, overlap[:, rank], -1.0).flip(2).argmax(dim=2)
-        matched[:, :, rank] = candidates.any(dim=2)
-        skipped[:, :, rank] = matched[:, :, rank] & ignored.expand_as(free).gather(2, best[..., None])[..., 0]
-        taken = one_hot(best, ignored.shape[1]).bool() & matched[:, :, rank, None]
-        free &= ~(taken & ~ignored)
-    return matched, skipped, free
+    Objects and detections are numbered from 1, through the pictures and their rows: an id of 0 means "none" there.
+    """
+    objects: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    for picture in pictures:
+        ignored = picture.ignored | picture.crowd
+        rows = zip(picture.labels.tolist(), _xywh(picture.boxes), ignored.tolist(), picture.crowd.tolist(), strict=True)
+        for label, box, ignore, crowd in rows:
+            flags = {"iscrowd": int(ignore), "region": int(crowd)}
+            objects.append(_entry(len(objects) + 1, picture.image_id, label, box) | flags)
+        scores = picture.found_scores.double().tolist()
+        for label, box, score in zip(picture.found_labels.tolist(), _xywh(picture.found_boxes), scores, strict=True):
+            found.append(_entry(len(found) + 1, picture.image_id, label, box) | {"score": score})
+    known = {
+        "images": [{"id": picture.image_id} for picture in pictures],
+        "categories": [{"id": label, "name": str(label)} for label in labels],
+    }
+    with redirect_stdout(io.StringIO()):  # pycocotools says what it does, on standard output
+        tables = COCO(), COCO()
+        for table, annotations in zip(tables, (objects, found), strict=True):
+            table.dataset = {**known, "annotations": annotations}
+            table.createIndex()
+        judged = Evaluation(*tables, iouType="bbox")
+        judged.params.areaRng, judged.params.areaRngLbl = [[0, float("inf")]], ["all"]
+        judged.params.maxDets = [max_detections]
+        judged.evaluate()
+        judged.accumulate()
+    return judged
 
 
 def overlaps(found: Tensor, boxes: Tensor, crowd: Tensor) -> Tensor:
-    """(P, D, G): IoU, and for a crowd the part of the detection that lies in it."""
-    found, boxes = found[:, :, None], boxes[:, None]
-    sides = torch.minimum(found[..., 2:], boxes[..., 2:]) - torch.maximum(found[..., :2], boxes[..., :2])
-    common = sides.clamp(min=0).prod(dim=-1)
-    of_found, of_boxes = ((corners[..., 2:] - corners[..., :2]).prod(dim=-1) for corners in (found, boxes))
-    whole = torch.where(crowd[:, None], of_found, of_found + of_boxes - common)
-    return torch.where(whole > 0, common / whole, 0.0)
+    """(D, G) float64 of boxes (D, 4) and (G, 4): IoU, and for a crowd the part of the detection that lies in it."""
+    if not (len(found) and len(boxes)):
+        return torch.zeros(len(found), len(boxes), dtype=torch.float64)
+    return torch.from_numpy(mask.iou(_xywh(found), _xywh(boxes), crowd.int().tolist()))
 
 
-def _of_class(picture: Judged, label: int, max_detections: int) -> Judged:
-    """The rows of one class, in float64; its detections best first."""
-    truth, found = picture.labels == label, picture.found_labels == label
-    order = picture.found_scores[found].double().argsort(descending=True, stable=True)[:max_detections]
-    return Judged(
-        image_id=picture.image_id,
-        boxes=picture.boxes[truth].double(),
-        labels=picture.labels[truth],
-        ignored=picture.ignored[truth] | picture.crowd[truth],
-        crowd=picture.crowd[truth],
-        found_boxes=picture.found_boxes[found].double()[order],
-        found_scores=picture.found_scores[found].double()[order],
-        found_labels=picture.found_labels[found][order],
+def _ranked(results: Sequence[dict[str, Any]], objects: int) -> Tensor:
+    """`ClassCurve.ranked`, from what was matched in each picture."""
+    scores = np.concatenate([result["dtScores"] for result in results] or [[]])
+    order = torch.from_numpy(np.argsort(-scores, kind="mergesort"))
+    none = np.zeros((10, 0))
+    matched, ignored = (
+        torch.from_numpy(np.concatenate([none, *(result[key] for result in results)], axis=1) > 0)[:, order]
+        for key in ("dtMatches", "dtIgnore")
     )
+    hits, misses = ((~ignored & which).double().cumsum(dim=1) for which in (matched, ~matched))
+    precision = hits / (hits + misses)  # 0/0 where only ignored ones came so far
+    return torch.stack([(hits / objects).where(precision.isfinite(), precision), precision], dim=2)
+
+
+def _entry(number: int, image_id: int, label: int, box: list[float]) -> dict[str, Any]:
+    return {"id": number, "image_id": image_id, "category_id": int(label), "bbox": box, "area": box[2] * box[3]}
+
+
+def _xywh(boxes: Tensor) -> list[list[float]]:
+    """COCO's boxes: the left upper corner, width and height."""
+    boxes = boxes.double()
+    return torch.cat([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], dim=1).tolist()
 
 
 def _mean(values: Iterable[Tensor | float]) -> float:

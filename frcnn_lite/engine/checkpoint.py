@@ -25,21 +25,26 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """The state that `save_checkpoint` wrote, tensors on the CPU. Raises CheckpointError.
+    """The state that `save_checkpoint` wrote, tensors on the CPU. Raises CheckpointError."""
+    state = read_saved(path)
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not a checkpoint of frcnn_lite, format {FORMAT}")
+    return state
+
+
+def read_saved(path: Path) -> Any:
+    """What `torch.save` wrote, tensors on the CPU. Raises CheckpointError.
 
     `weights_only=True` refuses pickled code: a checkpoint from a stranger is data.
     """
     if not path.is_file():
         raise CheckpointError(f"no checkpoint at {path}")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch, pickle and zipfile each raise their own kinds for a damaged file
         raise CheckpointError(
             f"{path} cannot be read: {_first_sentence(error)}. The file was left as it is."
         ) from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise CheckpointError(f"{path} is not a checkpoint of frcnn_lite, format {FORMAT}")
-    return state
 
 
 def to_cpu(value: Any) -> Any:

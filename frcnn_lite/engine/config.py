@@ -15,51 +15,64 @@ Schedule = Literal["cosine", "constant"]
 class TrainConfig:
     """Everything that decides a training curve. Equal configs give equal curves, whatever number of devices.
 
-    data: "digits", or what to train on as "voc:DIR" or "coco:FILE", with "@SPLIT" if need be; test_data: what to judge
-    on, named likewise, "" for another split of the same; class_names: of its labels; image_size: (height, width) of
-    every picture in pixels, one number for a square; flip, zoom, light: how pictures vary in training, see
-    `data.Augmentation`;
-    handle: what to do about defects of annotations, as ("outside=drop", ...), see `data.Handling`;
-    train_images, test_images: how many pictures of either split, at most; gpus: 0 is the CPU, N >= 1 are
-    cuda:0 .. cuda:N-1;
-    steps: optimizer steps; batch_size: images a step over all devices together; lr: peak learning rate;
-    warmup_steps: steps of linear warm-up to it; schedule: what follows, "cosine" falls to zero at the last step;
-    weight_decay: decoupled, on weight matrices and filters only; max_grad_norm: gradients are clipped to this norm;
-    seed: initial weights, order of pictures and sampling; workers: DataLoader processes (0: none);
-    ema: decay of an average of the weights over the last 1 / (1 - ema) steps or so, which is then what is judged and
-    handed on (0: none);
-    amp: forward under autocast, in float16 on GPUs and bfloat16 on the CPU, whose curves then agree to those digits
-    only; weights, boxes and losses stay float32;
-    checkpoint_every: steps between two checkpoints; evaluate_every: steps between two evaluations on the test pictures,
-    the best weights of which are kept (0: none); model: the detector.
-    Raises ValueError or TypeError that names the field.
+    What a field means stands under it, in the words that `train --help` shows; `engine.resolve` fills in what follows
+    from the data. Raises ValueError or TypeError that names the field.
     """
 
     data: str = "digits"
+    """What to train on: digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT is a split."""
     test_data: str = ""
+    """What to judge on, named likewise; empty: a different split of the same data."""
     class_names: tuple[str, ...] = DigitScenes.class_names
+    """Of the labels, in their order."""
     image_size: tuple[int, int] = (128, 128)
+    """Height and width in pixels that all pictures are brought to; for your own pictures, what suits their boxes."""
     flip: float = 0.0
+    """Share of the pictures that are mirrored; of your own pictures 0.5."""
     zoom: float = 0.0
+    """How much larger or smaller pictures are shown at most; your own 0.25, which is from 4/5 to 5/4."""
     light: float = 0.0
+    """How much the brightness of each colour varies at most; of your own pictures 0.2."""
     handle: tuple[str, ...] = ()
+    """What to do about a defect of the data, as outside=drop; may be given again for other defects.
+    Each is reported, and what cannot be used is left out; data/README.md lists them."""
     train_images: int = 20_000
+    """Pictures in an epoch, at most; of your own pictures all."""
     test_images: int = 200
+    """Pictures to judge on, at most, 0 for none; of your own pictures all."""
     gpus: int = 0
+    """0: the CPU; N: that many GPUs, virtual ones if need be; under torchrun one for each process."""
     steps: int = 1000
+    """Optimizer steps."""
     batch_size: int = 8
+    """Pictures a step, over all devices together."""
     lr: float = 3e-3
+    """Peak learning rate."""
     warmup_steps: int = 50
+    """Steps of linear warm-up to the peak, at most half of all steps."""
     schedule: Schedule = "cosine"
+    """What follows the warm-up: cosine falls to zero at the last step."""
     weight_decay: float = 0.01
+    """Decoupled, on weight matrices and filters only."""
     max_grad_norm: float = 5.0
+    """Gradients are clipped to this norm."""
+    averaging: float = 1 / 6
+    """Share of the steps, the last ones, that the weights are averaged over which are judged and handed on; 0: none."""
     seed: int = 0
+    """Of initial weights, order of pictures and samples."""
     workers: int = 0
-    ema: float = 0.0
+    """Processes that load pictures; 0: the training loads them itself."""
     amp: bool = False
+    """Half precision where it is safe: float16 on GPUs, bfloat16 on the CPU, whose curves agree to those digits only;
+    weights, boxes and losses stay float32."""
     checkpoint_every: int = 200
+    """Steps between two checkpoints, which is what a crash can cost; a stop saves, too."""
     evaluate_every: int = 0
+    """Judge every so many steps, and keep the best weights in best.pt; 0: at the end alone."""
+    weights: str = ""
+    """File with a state dict of the torchvision model that the backbone is taken from, to begin with."""
     model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
+    """The detector."""
 
     def __post_init__(self) -> None:
         if isinstance(self.image_size, int):
@@ -81,8 +94,10 @@ class TrainConfig:
                     raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
         if not isinstance(self.amp, bool):
             raise TypeError(f"amp must be True or False, got {self.amp!r}")
-        if self.ema >= 1:
-            raise ValueError(f"ema must be below 1, got {self.ema}")
+        if self.averaging > 1:
+            raise ValueError(f"averaging must be a share of the steps, at most 1, got {self.averaging}")
+        if self.weights and self.model.backbone == "lite":
+            raise ValueError(f"weights must be empty for the backbone 'lite', got {self.weights!r}")
         if self.evaluate_every and not self.test_images:
             raise ValueError(f"evaluate_every={self.evaluate_every} needs test_images of at least 1, got 0")
         Handling.parse(self.handle)
@@ -99,6 +114,17 @@ class TrainConfig:
     def augmentation(self) -> Augmentation:
         """What happens to every batch before the step."""
         return Augmentation(self.flip, self.zoom, self.light)
+
+    @property
+    def ema(self) -> float:
+        """Decay of the moving average of the weights, over the last 1 / (1 - ema) steps or so; 0: no average is kept.
+
+        With a sixth of 2900 steps, on 292 pictures of blood cells, the average found 0.004 more AP50 and 0.007 more AP
+        than the last weights (means of three seeds, each judged both ways); on digits, of which there is no end, it
+        found the same. Less than two steps are no average.
+        """
+        steps = self.averaging * self.steps
+        return 1 - 1 / steps if steps >= 2 else 0.0
 
     def shown(self) -> dict[str, Any]:
         """For every file of weights, that one found alone says what labels mean and at what size pictures are shown."""

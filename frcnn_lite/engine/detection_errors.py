@@ -6,24 +6,28 @@ there, but it may explain an error.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from frcnn_lite.engine.average_precision import Judged, match, overlaps
-from frcnn_lite.ops.boxes import box_area
+from frcnn_lite.engine.average_precision import Judged, evaluation, overlaps
 
-# What a wrong detection is: it overlaps an object of its class, or of another, by 0.5; the same by 0.1; none.
-KINDS = ("duplicate", "wrong class", "localisation", "class and place", "background")
+# The first that fits: it overlaps an object of its class, or of a different one, by so much. Nothing fits "background".
+KINDS = (
+    ("duplicate", True, 0.5),
+    ("wrong class", False, 0.5),
+    ("localisation", True, 0.1),
+    ("class and place", False, 0.1),
+)
 
 
 class DetectionError(NamedTuple):
     """A wrong detection, or a missed object."""
 
     kind: str
-    """one of KINDS, or "missed" """
+    """one of KINDS, "background" or "missed" """
     picture: int
     """its place in the list of pictures"""
     box: Tensor
@@ -44,27 +48,49 @@ def find_errors(pictures: Sequence[Judged]) -> list[DetectionError]:
     if one of another, else background. An object is missed if none found it, nor is of the wrong class or badly
     localised on it.
     """
-    errors = [error for row, picture in enumerate(pictures) for error in _errors_in(picture, row)]
-    return sorted(errors, key=lambda error: (error.kind == "missed", -error.score, -float(box_area(error.box))))
+    labels = chain.from_iterable((*p.labels.tolist(), *p.found_labels.tolist()) for p in pictures)
+    most = max((len(picture.found_boxes) for picture in pictures), default=1)
+    results = [result for result in evaluation(pictures, set(labels), max_detections=most).evalImgs if result]
+    # Row 0 of what was matched is an IoU of one half; the numbers go through all pictures.
+    right, seen = (
+        {number for result in results for number, by in zip(result[ids], result[matches][0], strict=True) if by}
+        for ids, matches in (("dtIds", "dtMatches"), ("gtIds", "gtMatches"))
+    )
+    errors: list[DetectionError] = []
+    first_found = first_object = 1
+    for row, picture in enumerate(pictures):
+        is_right = [number in right for number in range(first_found, first_found + len(picture.found_boxes))]
+        was_seen = [number in seen for number in range(first_object, first_object + len(picture.boxes))]
+        errors += _errors_in(picture, row, is_right, was_seen)
+        first_found, first_object = first_found + len(is_right), first_object + len(was_seen)
+    return sorted(errors, key=lambda error: (error.kind == "missed", -error.score, -_area(error.box)))
 
 
-def _errors_in(picture: Judged, row: int) -> Iterator[DetectionError]:
-    order = picture.found_scores.argsort(descending=True, stable=True)
-    found, said, scores = (x[order] for x in (picture.found_boxes, picture.found_labels, picture.found_scores))
-    own, ignored = said[:, None] == picture.labels, picture.ignored | picture.crowd
-    overlap = overlaps(found[None].double(), picture.boxes[None].double(), picture.crowd[None])[0]
-    # No detection can take an object of another class, so one pass matches all classes; [0] is an IoU of one half.
-    matched, _, left_over = (of_all[0, 0] for of_all in match((overlap * own)[None], ignored[None]))
-    missed = left_over & ~ignored
-    # (2, D): of its own class, and of another. One more column, of zeros, is for pictures without objects.
-    largest, nearest = torch.stack([pad(overlap * which, (0, 1)) for which in (own, ~own)]).max(dim=2)
-    fits = torch.cat([largest >= 0.5, largest >= 0.1, torch.ones_like(matched)[None]])
-    first = fits.int().argmax(dim=0).tolist()
-    for rank in torch.nonzero(~matched)[:, 0].tolist():
-        kind = KINDS[first[rank]]
-        touched = int(nearest[first[rank] % 2, rank]) if kind != "background" else None
-        if kind in ("wrong class", "localisation"):
-            missed[touched] = False
-        yield DetectionError(kind, row, found[rank], int(said[rank]), float(scores[rank]), touched)
-    for index in torch.nonzero(missed)[:, 0].tolist():
-        yield DetectionError("missed", row, picture.boxes[index], int(picture.labels[index]), 0.0, index)
+def _errors_in(picture: Judged, row: int, is_right: list[bool], was_seen: list[bool]) -> Iterator[DetectionError]:
+    overlap = overlaps(picture.found_boxes, picture.boxes, picture.crowd)
+    explained = [a or b for a, b in zip(was_seen, (picture.ignored | picture.crowd).tolist(), strict=True)]
+    for index in picture.found_scores.argsort(descending=True, stable=True).tolist():
+        if is_right[index]:
+            continue
+        label = int(picture.found_labels[index])
+        kind, touched = _kind(overlap[index], picture.labels == label)
+        if kind in ("wrong class", "localisation") and touched is not None:
+            explained[touched] = True
+        score = float(picture.found_scores[index])
+        yield DetectionError(kind, row, picture.found_boxes[index], label, score, touched)
+    for index, known in enumerate(explained):
+        if not known:
+            yield DetectionError("missed", row, picture.boxes[index], int(picture.labels[index]), 0.0, index)
+
+
+def _kind(overlap: Tensor, same: Tensor) -> tuple[str, int | None]:
+    """What a wrong detection is, and which object explains it, from overlaps (G,) and whose class is its own (G,)."""
+    for kind, own_class, least in KINDS:
+        fitting = torch.where(same == own_class, overlap, 0.0)
+        if len(fitting) and fitting.max() >= least:
+            return kind, int(fitting.argmax())
+    return "background", None
+
+
+def _area(box: Tensor) -> float:
+    return float((box[2] - box[0]) * (box[3] - box[1]))

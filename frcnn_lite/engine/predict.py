@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 from torch import Tensor
 
 from frcnn_lite.data import Letterbox, read_image
 from frcnn_lite.detection import FasterRCNN
-from frcnn_lite.engine.draw_boxes import draw_boxes
 from frcnn_lite.whole_file import whole_file
 
 MAX_SIDE = 1024  # pixels; larger pictures are shrunk for the detector, boxes are given in their own pixels
+# Okabe and Ito's colours, told apart by colour-blind readers too: jfly.uni-koeln.de/color (2008).
+COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 
 
 class Prediction(NamedTuple):
@@ -76,6 +77,25 @@ def predict_file(
     with whole_file(target) as partial:
         draw_boxes(image, prediction.boxes, captions).save(partial)
     return target, prediction
+
+
+def draw_boxes(
+    image: Image.Image, boxes: Tensor, labels: Sequence[str], colours: Sequence[str] = COLOURS
+) -> Image.Image:
+    """A copy of `image` with `boxes` (n, 4) outlined and captioned; captions that begin alike have one colour."""
+    picture = image.copy()
+    pen = ImageDraw.Draw(picture)
+    width = max(1, round(max(image.size) / 256))
+    initials = sorted({label[:1] for label in labels})
+    for (x1, y1, x2, y2), label in zip(boxes.tolist(), labels, strict=True):
+        colour = colours[initials.index(label[:1]) % len(colours)]
+        pen.rectangle((x1, y1, x2 - 1, y2 - 1), outline=colour, width=width)
+        left, top, right, bottom = pen.textbbox((x1, y1), label)
+        # Above the box where there is room, else inside its upper edge.
+        lift = min(bottom - y1, y1)
+        pen.rectangle((left, top - lift, right, bottom - lift - 1), fill="black")
+        pen.text((x1, y1 - lift), label, fill=colour)
+    return picture
 
 
 def _free_name(folder: Path, stem: str) -> Path:

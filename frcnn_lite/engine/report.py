@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = 4
 SIDE = 2.4  # inches of a panel
-SHOWN = {"AP50": (0, "#0072b2"), "AP75": (5, "#d55e00")}  # row of IOU_THRESHOLDS, colour (Okabe and Ito)
+SHOWN = {"AP50": (0, "#0072b2"), "AP75": (5, "#d55e00")}  # row of `ClassCurve`, colour (Okabe and Ito)
 FOUND, TRUE = "#d55e00", "#000000"
 
 

@@ -16,7 +16,7 @@ from frcnn_lite.engine.average_precision import AveragePrecision
 from frcnn_lite.engine.best import BestWeights
 from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import held_out_pictures, train_pictures
+from frcnn_lite.engine.datasets import Pictures
 from frcnn_lite.engine.evaluate import evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
 from frcnn_lite.engine.logs import StepLog, require_tensorboard
@@ -71,13 +71,15 @@ def train(
     on_step: Callable[[Record], None] | None = None,
     progress: bool = True,
     tensorboard: bool = False,
+    pictures: Pictures | None = None,
 ) -> TrainResult:
     """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`, and `best.pt` if judged.
 
     resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
     workers and how often it is saved and judged; the curve goes on as if it had never stopped. "auto": continue it if
     there is one, and begin it otherwise, for a cell or a job that may be started again. on_step: called after
-    each step with its record. tensorboard: the log as TensorBoard's scalars, too, in `out_dir/tensorboard`.
+    each step with its record. tensorboard: the log as TensorBoard's scalars, too, in `out_dir/tensorboard`. pictures:
+    what `resolve` has read already.
     Ctrl-C or SIGTERM (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
@@ -87,7 +89,8 @@ def train(
     """
     if tensorboard:
         require_tensorboard()
-    dataset = train_pictures(config)
+    pictures = pictures or Pictures()
+    dataset = pictures.train(config)
     classes = len(dataset.class_names)
     if config.model.num_classes != classes:
         raise ValueError(
@@ -98,8 +101,8 @@ def train(
     if resume == "auto" and first_step and is_main_rank():
         print(f"{run.path} holds a run: going on after {first_step} of {config.steps} steps", file=sys.stderr)
     trainer.restore(state)  # on rank 0 what it has already; no other rank needs to see the file
-    pictures = held_out_pictures(config) if config.test_images else None
-    best = BestWeights(config, run, pictures, history)
+    held_out = pictures.held_out(config) if config.test_images else None
+    best = BestWeights(config, run, held_out, history)
     evaluation, stopping = None, False
     silent = not (progress and is_main_rank())
     bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
@@ -138,8 +141,8 @@ def train(
         cause = "SIGTERM: " if terminated else ""
         _say(f"{cause}stopped after {len(history)} of {config.steps} steps; saved {run.checkpoint_file}")
         return TrainResult(run.path, history, None, True, seconds, terminated)
-    if evaluation is None and pictures is not None:
-        evaluation = evaluate(trainer.detector, pictures, batch_size=config.batch_size, progress=progress)
+    if evaluation is None and held_out is not None:
+        evaluation = evaluate(trainer.detector, held_out, batch_size=config.batch_size, progress=progress)
     return TrainResult(run.path, history, evaluation, False, seconds)
 
 
@@ -159,8 +162,12 @@ def _open_run(
     """The run directory, the number of steps already taken, their log, and the trainer's state at that point."""
     if resume == "auto":
         resume = RunDirectory(Path(out_dir)).config_file.exists()
+    config = trainer.config
     if not resume:
-        run = RunDirectory.create(out_dir, trainer.config)
+        RunDirectory.require_free(out_dir)
+        if config.weights:
+            trainer.start_from(config.weights)
+        run = RunDirectory.create(out_dir, config)
         try:
             _save(run, trainer, 0)
         except WriteError:
@@ -169,7 +176,6 @@ def _open_run(
         return run, 0, [], trainer.state()
     run = RunDirectory.open(out_dir)
     stored = run.read_config()
-    config = trainer.config
     free = {name: getattr(config, name) for name in ("gpus", "workers", "checkpoint_every", "evaluate_every")}
     begun = replace(stored, **free)
     if begun != config:
@@ -179,6 +185,8 @@ def _open_run(
             "To begin another, give another directory or delete this one."
         )
     if not run.checkpoint_file.exists():  # killed between its configuration and its first checkpoint
+        if config.weights:
+            trainer.start_from(config.weights)
         _save(run, trainer, 0)
     state = load_checkpoint(run.checkpoint_file)
     try:

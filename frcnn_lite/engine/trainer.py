@@ -1,10 +1,15 @@
 """One optimizer step, and everything that must be saved for the next one to come out the same."""
 
 import math
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, cast
 
 import torch
+from torch import nn
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from frcnn_lite.data import Augmentation, Batch
@@ -12,9 +17,10 @@ from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.devices import main_device, spread
-from frcnn_lite.engine.optim import build_optimizer
+from frcnn_lite.engine.weights import start_backbone
 from frcnn_lite.ops import random_keys
 from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
+from frcnn_lite.recipes import schedules
 
 SEED_LIMIT = 2**31
 HALF = {"cuda": torch.float16, "cpu": torch.bfloat16}  # which of the two formats each multiplies fast
@@ -26,6 +32,34 @@ def build_model(config: FasterRCNNConfig, seed: int) -> FasterRCNN:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return FasterRCNN(config)
+
+
+def build_optimizer(model: nn.Module, config: TrainConfig) -> tuple[Optimizer, LRScheduler]:
+    """AdamW over `model` and the schedule of `config`; call `scheduler.step()` once after every optimizer step.
+
+    Decay pulls weight matrices and filters only; biases and normalisation scales have nothing to gain from being small.
+    I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", ICLR 2019; "SGDR", ICLR 2017.
+    """
+    decayed, free = _by_dimension(model.parameters())
+    optimizer = AdamW(
+        [{"params": decayed, "weight_decay": config.weight_decay}, {"params": free, "weight_decay": 0.0}],
+        lr=config.lr,
+        betas=(0.9, 0.99),  # a memory of 100 steps instead of 1000: these runs are short
+    )
+    # A run of five steps has no room for fifty of warm-up.
+    warmup = min(config.warmup_steps, config.steps // 2)
+    if config.schedule == "cosine":
+        return optimizer, schedules.cosine(optimizer, max(config.steps, 1), warmup_steps=warmup)
+    return optimizer, schedules.constant(optimizer, warmup_steps=warmup)
+
+
+def _by_dimension(parameters: Iterable[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    matrices: list[nn.Parameter] = []
+    vectors: list[nn.Parameter] = []
+    for parameter in parameters:
+        if parameter.requires_grad:
+            (matrices if parameter.dim() > 1 else vectors).append(parameter)
+    return matrices, vectors
 
 
 class Trainer:
@@ -86,6 +120,12 @@ class Trainer:
         if self.average:
             self.average.update_parameters(self.model)
         return {"loss": loss.item(), **{name: value.item() for name, value in losses.items()}, "lr": rate}
+
+    def start_from(self, weights: str | Path) -> None:
+        """Before the first step: the weights of a file for the backbone, see `start_backbone`."""
+        start_backbone(self.model, weights)
+        if self.average:
+            self.average.module.load_state_dict(self.model.state_dict())
 
     def state(self) -> dict[str, Any]:
         """What `restore` needs: plain data and CPU tensors."""

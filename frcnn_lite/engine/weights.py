@@ -2,12 +2,12 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
-from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, read_saved, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.runs import RunDirectory
 
@@ -70,6 +70,29 @@ def load_weights(path: str | Path) -> FasterRCNN:
     if not {"config", "weights"} <= state.keys():
         raise CheckpointError(f"{path} holds no weights; a checkpoint of a run is opened by load_run(directory)")
     return _model_with(FasterRCNNConfig.from_dict(state["config"]), state["weights"], path)
+
+
+def start_backbone(model: FasterRCNN, path: str | Path) -> None:
+    """Give the torchvision backbone of `model` the weights that torchvision's model of the same name has in a file.
+
+    path: a state dict, such as `torch.save(torchvision.models.resnet18(weights="DEFAULT").state_dict(), path)` writes.
+    Layers that the detector does not take from there are passed over; a pyramid's own keep their initial weights.
+    Raises CheckpointError for a file that cannot be read, or that lacks a weight or has it in a different shape.
+    """
+    name, maps = model.config.backbone, cast(Any, model.backbone).maps
+    mobile = name.startswith("mobilenet")
+    body = maps.body if model.config.fpn else maps[0] if mobile else maps
+    state = read_saved(Path(path))
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path} must hold a state dict, got {type(state).__name__}")
+    own = body.state_dict()
+    wanted = {f"features.{key}" if mobile else key: key for key in own}
+    wrong = [key for key, ours in wanted.items() if getattr(state.get(key), "shape", None) != own[ours].shape]
+    if wrong:
+        raise CheckpointError(
+            f"{path} does not hold the weights of a {name}: {len(wrong)} are missing, such as {wrong[0]}"
+        )
+    body.load_state_dict({ours: state[key] for key, ours in wanted.items()})
 
 
 def _model_with(config: FasterRCNNConfig, weights: dict[str, torch.Tensor], path: Path) -> FasterRCNN:

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frcnn_lite.data import DigitScenes, Letterbox, LetterboxedScenes
+from frcnn_lite.data import DigitScenes, Letterbox, LetterboxedScenes, Room
 
 sides = st.integers(1, 700)
 
@@ -50,7 +50,7 @@ def test_as_many_pictures_are_kept_as_there_is_room_for():
             asked.append(index)
             return super().__getitem__(index)
 
-    scenes = LetterboxedScenes(Counting("test", 3), Letterbox(64, 64), keep_bytes=2 * 3 * 64 * 64)
+    scenes = LetterboxedScenes(Counting("test", 3), Letterbox(64, 64), Room(2 * 3 * 64 * 64))
     first = [scenes[k] for k in range(3)]
     again = [scenes[k] for k in range(3)]
     assert asked == [0, 1, 2, 2]

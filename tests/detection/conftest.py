@@ -17,6 +17,7 @@ SMALL = FasterRCNNConfig(
     proposals=16,
     roi_samples=12,
     head_width=16,
+    voting_iou=1.0,  # boxes stay where suppression left them; test_voting.py moves them
 )
 
 

@@ -41,7 +41,9 @@ def test_what_nobody_has_a_say_in_stays() -> None:
 @pytest.mark.parametrize("class_specific_boxes", [False, True])
 def test_only_the_boxes_change(class_specific_boxes: bool) -> None:
     torch.manual_seed(0)
-    plain = FasterRCNN(FasterRCNNConfig(class_specific_boxes=class_specific_boxes, score_threshold=0.0)).eval()
+    plain = FasterRCNN(
+        FasterRCNNConfig(class_specific_boxes=class_specific_boxes, score_threshold=0.0, voting_iou=1.0)
+    ).eval()
     voting = FasterRCNN(replace(plain.config, voting_iou=0.5)).eval()
     voting.load_state_dict(plain.state_dict())
     scenes = DigitScenes("train", 3, seed=0)

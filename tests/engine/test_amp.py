@@ -8,7 +8,8 @@ import torch
 
 import vgpu
 from frcnn_lite.data import DigitScenes, collate
-from frcnn_lite.engine import TrainConfig, Trainer, load_run, same_bits, train
+from frcnn_lite.engine import TrainConfig, Trainer, load_run, train
+from frcnn_lite.recipes.determinism import same_bits
 
 CONFIG = TrainConfig(
     steps=6, batch_size=4, image_size=64, train_images=12, test_images=0, warmup_steps=0, lr=1e-3, amp=True

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from frcnn_lite import engine
-from frcnn_lite.engine import CheckpointError, RunDirectory, TrainConfig, load_run, load_weights, same_bits, train
+from frcnn_lite.engine import CheckpointError, RunDirectory, TrainConfig, load_run, load_weights, train
 from frcnn_lite.engine.checkpoint import load_checkpoint
+from frcnn_lite.recipes.determinism import same_bits
 
 CONFIG = TrainConfig(
     steps=9, batch_size=2, image_size=64, train_images=12, test_images=6, warmup_steps=0, evaluate_every=2

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from frcnn_lite.engine import find_errors
-from frcnn_lite.engine.average_precision import Judged, match_class
+from frcnn_lite.engine.average_precision import Judged, evaluation
 
 OBJECT = (0.0, 0.0, 10.0, 10.0)  # moved right by d, its IoU with itself is (10 - d) / (10 + d)
 A, B = 0, 1
@@ -112,8 +112,9 @@ def test_wrong_detections_are_those_that_average_precision_counts_as_wrong(seed)
         found += [(place, rand.randrange(2), rand.randrange(10) / 10) for place, _ in objects]
         pictures.append(picture(objects, found, image_id, ignored=[0], crowd=[1]))
     errors = find_errors(pictures)
+    results = [result for result in evaluation(pictures, (A, B)).evalImgs if result]
     for label in (A, B):
-        matches = match_class(pictures, label)
-        wrong = matches.scores[~matches.matched[0]].sort(descending=True).values
+        of_class = [result for result in results if result["category_id"] == label]
+        wrong = [s for one in of_class for s, by in zip(one["dtScores"], one["dtMatches"][0], strict=True) if not by]
         scores = [error.score for error in errors if error.kind != "missed" and error.label == label]
-        assert scores == wrong.tolist()
+        assert scores == sorted(wrong, reverse=True)

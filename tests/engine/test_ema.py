@@ -7,10 +7,13 @@ import torch
 
 import vgpu
 from frcnn_lite.data import DigitScenes, collate
-from frcnn_lite.engine import TrainConfig, Trainer, evaluate, held_out_pictures, load_run, same_bits, train
+from frcnn_lite.engine import TrainConfig, Trainer, evaluate, held_out_pictures, load_run, train
 from frcnn_lite.engine.checkpoint import load_checkpoint
+from frcnn_lite.recipes.determinism import same_bits
 
-CONFIG = TrainConfig(steps=6, batch_size=2, image_size=64, train_images=12, test_images=0, warmup_steps=0, ema=0.9)
+CONFIG = TrainConfig(
+    steps=6, batch_size=2, image_size=64, train_images=12, test_images=0, warmup_steps=0, averaging=0.5
+)
 
 
 def quiet(config, out, **arguments):
@@ -29,7 +32,7 @@ def test_it_is_the_average_of_the_formula():
         trainer.take_step(collate([scenes[2 * step], scenes[2 * step + 1]]))
         for name, weight in trainer.model.named_parameters():
             now = weight.detach().double()
-            expected[name] = now if step == 0 else 0.9 * expected[name] + 0.1 * now
+            expected[name] = now if step == 0 else CONFIG.ema * expected[name] + (1 - CONFIG.ema) * now
     assert trainer.detector is not trainer.model
     for name, weight in trainer.detector.named_parameters():
         torch.testing.assert_close(weight.detach().double(), expected[name], rtol=1e-5, atol=1e-7)
@@ -37,7 +40,7 @@ def test_it_is_the_average_of_the_formula():
 
 def test_the_average_is_judged_and_saved_and_the_curve_is_as_without(tmp_path):
     config = replace(CONFIG, test_images=4, evaluate_every=3)
-    averaged, plain = quiet(config, tmp_path / "a"), quiet(replace(config, ema=0.0), tmp_path / "b")
+    averaged, plain = quiet(config, tmp_path / "a"), quiet(replace(config, averaging=0.0), tmp_path / "b")
     assert averaged.losses == plain.losses
     first, second = load_run(averaged.run_dir), load_run(plain.run_dir)
     assert not same_bits(first.model.state_dict(), second.model.state_dict())

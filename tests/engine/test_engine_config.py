@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import TrainConfig
@@ -10,6 +11,13 @@ from frcnn_lite.engine import TrainConfig
 def test_json_and_back():
     config = TrainConfig(gpus=2, steps=7, lr=0.01, model=FasterRCNNConfig(anchor_sizes=(10.0, 20.0)))
     assert TrainConfig.from_json(config.to_json()) == config
+
+
+def test_weights_are_averaged_over_a_sixth_of_a_run_of_any_length():
+    assert [TrainConfig(steps=steps).ema for steps in (1, 11, 12, 600)] == pytest.approx([0, 0, 0.5, 0.99])
+    weights = torch.tensor(TrainConfig(steps=3000).ema, dtype=torch.float64) ** torch.arange(3000)
+    assert weights.sum() / 3000 == pytest.approx(1 / 6, rel=0.01), "as many steps have a say"
+    assert TrainConfig(averaging=0.0).ema == 0 and TrainConfig(steps=10**9).ema < 1
 
 
 def test_a_field_of_another_version_is_named():
@@ -30,7 +38,8 @@ def test_a_field_of_another_version_is_named():
         ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
         ({"lr": float("nan")}, ValueError, "lr must be a finite number"),
         ({"lr": "fast"}, TypeError, "lr must be a number, got 'fast'"),
-        ({"ema": 1.0}, ValueError, "ema must be below 1, got 1.0"),
+        ({"averaging": 1.5}, ValueError, "averaging must be a share of the steps, at most 1, got 1.5"),
+        ({"weights": "r.pth"}, ValueError, "weights must be empty for the backbone 'lite', got 'r.pth'"),
         ({"evaluate_every": 5, "test_images": 0}, ValueError, "evaluate_every=5 needs test_images of at least 1"),
         ({"schedule": "poly"}, ValueError, "schedule must be one of"),
     ],

@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 
 from frcnn_lite import engine
 from frcnn_lite.detection import FasterRCNNConfig
+from frcnn_lite.recipes.determinism import same_bits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts children by fork, which is safe on Linux only")
 
@@ -79,5 +80,5 @@ def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):
     assert run_in_child(often, resume=True) == 0
     first, second = (engine.load_run(directory) for directory in (whole, often))
     assert first.step == second.step == CONFIG.steps
-    assert engine.same_bits(first.model.state_dict(), second.model.state_dict())
+    assert same_bits(first.model.state_dict(), second.model.state_dict())
     assert [record["loss"] for record in first.history] == [record["loss"] for record in second.history]

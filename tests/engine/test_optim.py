@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from frcnn_lite.engine import TrainConfig
-from frcnn_lite.engine.optim import build_optimizer
+from frcnn_lite.engine.trainer import build_optimizer
 
 
 def rates(**changes):

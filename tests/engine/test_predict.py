@@ -7,6 +7,7 @@ from torch import nn
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.detection import Detections, FasterRCNNConfig
 from frcnn_lite.engine import build_model, predict, predict_file, read_image
+from frcnn_lite.engine.predict import draw_boxes
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,10 @@ def test_every_kind_of_pixel_becomes_rgb(tmp_path, mode):
     picture(9, 7).convert(mode).save(tmp_path / "image.png")
     image = read_image(tmp_path / "image.png")
     assert image.mode == "RGB" and image.size == (9, 7)
+
+
+def test_boxes_are_outlined_on_a_copy():
+    image = Image.new("RGB", (40, 40))
+    drawn = np.array(draw_boxes(image, torch.tensor([[10.0, 20.0, 30.0, 35.0]]), ["7"]))
+    assert not np.array(image).any()
+    assert drawn[20, 10].any() and drawn[34, 29].any() and not drawn[25:33, 12:28].any() and not drawn[36:].any()

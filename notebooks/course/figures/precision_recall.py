@@ -11,7 +11,7 @@ from course.figures.svg import FAINT, RULE, Canvas, Figure
 from frcnn_lite.engine.average_precision import ClassCurve
 
 LEFT, TOP, GAP, NAME, FOOT = 40, 76, 30, 40, 34
-# Row of `engine.average_precision.IOU_THRESHOLDS` and colour of each.
+# Row of `engine.average_precision.ClassCurve` and colour of each.
 SHOWN = {"AP50": (0, BLUE), "AP75": (5, VERMILLION)}
 KEY = "filled: the best precision at this recall or beyond, read at 101 recalls; its area is AP. Thin: as ranked"
 

@@ -11,7 +11,9 @@ from torch import nn
 from verdict import verdict
 
 import vgpu
-from frcnn_lite.engine import param_groups, same_bits, schedules, seed_everything
+from frcnn_lite.recipes import schedules
+from frcnn_lite.recipes.determinism import same_bits, seed_everything
+from frcnn_lite.recipes.param_groups import param_groups
 
 POSTS = Path(__file__).resolve().parents[1]
 RATES, BITS = "14_learning_rates", "15_determinism"

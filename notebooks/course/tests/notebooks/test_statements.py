@@ -144,5 +144,5 @@ def test_16_says_by_which_number_which_repair_is_worth_more():
 
 
 def test_17_does_not_train_on_the_class_that_it_warned_of():
-    (classes,) = (line for line in output("17", "fit_to_data").splitlines() if line.startswith("classes:"))
+    (classes,) = (line for line in output("17", "engine.resolve").splitlines() if line.startswith("classes:"))
     assert classes.split()[1:] == list("0123456789")
