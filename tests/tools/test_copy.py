@@ -30,6 +30,11 @@ TESTS_NOT_ALONE = {
     "ops/roi_arguments",
     "ops/roi_bins",
 }
+# Helpers that are about files and arrays of NumPy.
+NEEDS_MORE = {"export/onnx_detector": {"numpy"}, "export/safe_pickle": {"numpy"}}
+# Tests that start processes for many seconds; those that are left start some, too.
+SLOW = "rank_that_failed or rank_that_hangs or interrupted_cell or parent_that_is_killed or cannot_travel or torchrun"
+PYTEST = ("-q", "-p", "no:cacheprovider", "--junitxml=report.xml")
 # Seen by every Python that starts with this folder on its path: a machine that has none of our packages.
 ALONE = """
 import sys
@@ -56,6 +61,18 @@ def standing_alone():
     return [path for path in copy.files() if name_of(path) not in NOT_ALONE | TESTS_NOT_ALONE]
 
 
+def test_a_helper_needs_torch_and_nothing_else():
+    """What runs when the file is imported; what a function asks for when it is called is its own affair."""
+    found = {}
+    for path in standing_alone():
+        body = ast.parse(path.read_text()).body
+        names = {alias.name for node in body if isinstance(node, ast.Import) for alias in node.names}
+        names |= {"." * node.level + (node.module or "") for node in body if isinstance(node, ast.ImportFrom)}
+        known = {*sys.stdlib_module_names, "torch", "torchvision", "frcnn_lite", *NEEDS_MORE.get(name_of(path), ())}
+        found[name_of(path)] = {name for name in names if name.split(".")[0] not in known}
+    assert {name: more for name, more in found.items() if more} == {}
+
+
 def test_every_helper_has_a_test_and_a_name_of_its_own():
     assert [name_of(path) for path in standing_alone() if not copy.copied_tests(path)] == []
     assert [stem for stem, count in Counter(path.stem for path in copy.files()).items() if count > 1] == []
@@ -68,7 +85,7 @@ def test_every_helper_passes_its_tests_where_it_is_copied_to(tmp_path):
         copy.write_copy(path.stem, tmp_path / path.stem)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     program = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=report.xml", "."],
+        [sys.executable, "-m", "pytest", *PYTEST, "-k", f"not ({SLOW})", "."],
         cwd=tmp_path,
         capture_output=True,
         text=True,
