@@ -21,7 +21,10 @@ class Reading:
     def __post_init__(self) -> None:
         self.top = constants.reader(self.program.scopes[0], self.program)
         self.top.read(self.program.tree.body)
+        asked, unreduced = dict(self.top.asked), dict(self.top.unreduced)
         self.of_file = constants.of_file(self.program, self.top)
+        # That has looked at every line once more, knowing of wrappers that come after it.
+        self.top.asked, self.top.unreduced = asked, unreduced
         self.flows = []
         returns: Environment = {}
         for _ in range(2):  # what a function returns, keeps on self and gives to others is known in the second reading

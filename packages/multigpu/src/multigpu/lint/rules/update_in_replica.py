@@ -80,7 +80,7 @@ def _made_anew(methods: dict[str, tuple[AnyFunction, bool]]) -> set[str]:
         for node in (ast.walk(method) if reached else ())
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if (name := self_attribute(target)) and not _goes_on_from(node.value, name)
+        if (name := self_attribute(target)) and name not in map(self_attribute, ast.walk(node.value))
     }
 
 
