@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from frcnn_lite.ops import box_iou
+
 SMALL_BOX = 20.0  # pixels: the smallest twentieth of the boxes should be seen at about this size
 SIDES = (96, 416)  # of the longer side of the canvas: what a detector for two CPU cores can still look at
 MULTIPLE = 32  # of every side, so that no stage of a backbone has to round
@@ -96,13 +98,15 @@ def k_means(values: Tensor, k: int, rounds: int = 50) -> Tensor:
 
 def _matched(size: Tensor, ratio: Tensor, anchors: AnchorFit) -> float:
     """The share of boxes that some anchor overlaps by `MATCH_IOU`, centre upon centre."""
-    height, width = size * ratio.sqrt(), size / ratio.sqrt()
     a, r = (torch.tensor(t, dtype=torch.float64) for t in (anchors.sizes, anchors.ratios))
-    anchor_height = (a[:, None] * r.sqrt()).flatten()
-    anchor_width = (a[:, None] / r.sqrt()).flatten()
-    shared = torch.minimum(height[:, None], anchor_height) * torch.minimum(width[:, None], anchor_width)
-    union = (size**2)[:, None] + anchor_height * anchor_width - shared
-    return ((shared / union).amax(dim=1) >= MATCH_IOU).double().mean().item()
+    iou = box_iou(_centred(size, ratio), _centred(*torch.cartesian_prod(a, r).unbind(dim=1)))
+    return (iou.amax(dim=1) >= MATCH_IOU).double().mean().item()
+
+
+def _centred(size: Tensor, ratio: Tensor) -> Tensor:
+    """Boxes (n, 4) around the origin, from the roots (n,) of their areas and from height / width (n,)."""
+    half = torch.stack([size / ratio.sqrt(), size * ratio.sqrt()], dim=1) / 2
+    return torch.cat([-half, half], dim=1)
 
 
 def _root_area(boxes: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The box head: class scores and refined deltas for regions of interest (Girshick, "Fast R-CNN", 2015)."""
 
 import itertools
+import math
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,6 @@ from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts, box_sum, classification_sum
 from frcnn_lite.detection.proposal_targets import ProposalTargets
 from frcnn_lite.ops import roi_align, roi_pool
-from frcnn_lite.ops.multiscale import multiscale_roi_align, region_level
 
 SAMPLING_RATIO = 2
 """Points a bin and side that RoIAlign reads, as in torchvision's Faster R-CNN: one number for all regions. "As many as
@@ -39,6 +39,8 @@ class BoxHead(nn.Module):
         for layer in (*self.hidden, self.classify, self.regress):
             nn.init.zeros_(layer.bias)
         self.register_buffer("delta_weights", torch.tensor(config.roi_delta_weights), persistent=False)
+        if len(strides) > 1:
+            self.pyramid = _pyramid(config, strides)
 
     def forward(self, maps: tuple[Tensor, ...], rois: Tensor) -> tuple[Tensor, Tensor]:
         """Maps (B, C, h, w) and rois (B, S, 4) to class logits (B, S, num_classes + 1) and deltas (B, S, D, 4), with D
@@ -55,18 +57,22 @@ class BoxHead(nn.Module):
         return logits.view(batch, count, -1), deltas.view(batch, count, self.box_classes, 4)
 
     def pool(self, maps: tuple[Tensor, ...], rois: Tensor) -> Tensor:
-        """Maps (B, C, h, w) and rois (R, 5), image index and box, to (R, C, size, size) by `config.roi_op`."""
+        """Maps (B, C, h, w) and rois (R, 5), image index and box, to (R, C, size, size) by `config.roi_op`.
+
+        R is a multiple of B, and the rois are in the order of their images.
+        """
         size, strides = self.config.roi_output_size, self.strides
         align = self.config.roi_op == "align"
-        if align and len(maps) > 1:
-            return multiscale_roi_align(maps, rois, size, strides, SAMPLING_RATIO)
+        if len(maps) == 1:
+            if align:
+                return roi_align(maps[0], rois, size, 1 / strides[0], SAMPLING_RATIO)
+            return roi_pool(maps[0], rois, size, 1 / strides[0])
+        boxes = list(rois[:, 1:].view(len(maps[0]), -1, 4).unbind())
         if align:
-            return roi_align(maps[0], rois, size, 1 / strides[0], SAMPLING_RATIO)
-        # Every region from every level, then the one that suits it: wasteful on a pyramid, and of static shape.
+            return self.pyramid(dict(enumerate(maps)), boxes, [])
+        # Every region from every level, then the one that suits it: wasteful, and of static shape.
         pooled = [roi_pool(one, rois, size, 1 / stride) for one, stride in zip(maps, strides, strict=True)]
-        if len(pooled) == 1:
-            return pooled[0]
-        level = region_level(rois[:, 1:], strides).view(1, -1, 1, 1, 1)
+        level = self.pyramid.map_levels(boxes).view(1, -1, 1, 1, 1)
         return torch.stack(pooled).gather(0, level.expand(-1, *pooled[0].shape)).squeeze(0)
 
     def losses(self, logits: Tensor, deltas: Tensor, targets: ProposalTargets) -> LossParts:
@@ -84,3 +90,16 @@ class BoxHead(nn.Module):
             },
             counts={"head_class": count, "head_box": count},
         )
+
+
+def _pyramid(config: FasterRCNNConfig, strides: tuple[int, ...]) -> nn.Module:
+    """Torchvision's RoIAlign over a feature pyramid, which takes each region from the level that suits its size."""
+    from torchvision.ops import MultiScaleRoIAlign
+    from torchvision.ops.poolers import LevelMapper
+
+    levels = [*range(len(strides))]
+    pyramid = MultiScaleRoIAlign(levels, config.roi_output_size, SAMPLING_RATIO)  # type: ignore[arg-type]
+    # The strides are known; torchvision guesses them from the sizes of maps and images, which goes wrong on small ones.
+    pyramid.scales = [1 / stride for stride in strides]
+    pyramid.map_levels = LevelMapper(*(round(math.log2(stride)) for stride in (strides[0], strides[-1])))
+    return pyramid

@@ -72,14 +72,17 @@ class FasterRCNN(nn.Module):
             if len(missing) < 3:
                 raise ValueError(f"training needs boxes, labels and seeds; missing: {', '.join(missing)}")
             return
-        batch, rows = len(images), labels.shape[-1]
-        if boxes.shape != (batch, rows, 4) or labels.shape != (batch, rows) or seeds.shape != (batch,):
+        batch = len(images)
+        if labels.dim() != 2 or len(labels) != batch:
+            raise ValueError(f"labels must be ({batch}, M), a row for each image, got {tuple(labels.shape)}")
+        if labels.shape[1] == 0:
+            raise ValueError("labels must have at least one column; pad boxes with zeros and labels with -1")
+        if boxes.shape != (*labels.shape, 4):
             raise ValueError(
-                f"want boxes (B, M, 4), labels (B, M), seeds (B,) for B={batch} images, "
-                f"got {tuple(boxes.shape)}, {tuple(labels.shape)}, {tuple(seeds.shape)}"
+                f"boxes must be {(*labels.shape, 4)}, four numbers for each label, got {tuple(boxes.shape)}"
             )
-        if rows == 0:
-            raise ValueError("boxes must have at least one row per image; pad with zeros and label -1")
+        if seeds.shape != (batch,):
+            raise ValueError(f"seeds must be ({batch},), one for each image, got {tuple(seeds.shape)}")
 
 
 def _describe(tensor: Tensor) -> str:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
-from frcnn_lite.detection.proposals import Proposals
-from frcnn_lite.ops import box_iou, clip_boxes, decode_boxes, nms_mask
-from frcnn_lite.ops.proposals import first_kept
+from frcnn_lite.detection.proposals import Proposals, first_kept
+from frcnn_lite.detection.suppress import suppress
+from frcnn_lite.ops import box_iou, clip_boxes, decode_boxes
 from frcnn_lite.ops.sampling import gather_rows
 
 
@@ -45,7 +45,7 @@ def make_detections(
     labels = order % config.num_classes
     boxes = gather_rows(boxes, order)
     # Candidates below the threshold have lower scores than all others, so they suppress none of them.
-    keep = nms_mask(boxes, scores, config.detection_nms_iou, labels) & (scores > config.score_threshold)
+    keep = suppress(boxes, scores, config.detection_nms_iou, labels) & (scores > config.score_threshold)
     if config.voting_iou < 1:
         boxes = vote(boxes, scores, labels, config.voting_iou)
     order = first_kept(keep, config.detections)

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.proposals import Proposals
+from frcnn_lite.detection.targets import assign_targets
 from frcnn_lite.ops import random_keys
-from frcnn_lite.ops.targets import assign_targets
 
 ROI_STREAM = 1
 

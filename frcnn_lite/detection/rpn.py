@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.losses import LossParts, box_sum, objectness_sum
+from frcnn_lite.detection.targets import assign_targets
 from frcnn_lite.ops import random_keys
 from frcnn_lite.ops.sampling import gather_rows
-from frcnn_lite.ops.targets import assign_targets
 
 RPN_STREAM = 0
 

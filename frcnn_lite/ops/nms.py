@@ -12,19 +12,18 @@ t long, so K rounds always suffice; a round that changes nothing proves that the
 for object detection and instance segmentation", 2020.)
 """
 
-import numpy as np
+import struct
+
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.boxes import box_iou
-from frcnn_lite.ops.kernels import compiled
 
-
-def nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | None = None) -> Tensor:
+def nms_mask(iou: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | None = None) -> Tensor:
     """Which boxes of each image greedy non-maximum suppression keeps.
 
     Args:
-        boxes: (B, K, 4) float, `xyxy`.
+        iou: (B, K, K) float, the overlap of every box of an image with every other, such as
+            `box_iou(boxes, boxes)` of boxes (B, K, 4).
         scores: (B, K) float. Equal scores are taken in order of position. Give rows that are padding the score -inf:
             they come last and so suppress no real box.
         iou_threshold: a box goes when its IoU with a kept box of higher score is greater than this.
@@ -33,57 +32,36 @@ def nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tenso
 
     Returns:
         (B, K) bool, in the order given; the same boxes as `torchvision.ops.nms` on each image.
+
+    Raises:
+        ValueError: a shape is not as above.
+
+    The test for the last round reads a value back, so on a GPU every round waits for the device.
     """
-    if boxes.dim() != 3 or boxes.shape[-1] != 4 or scores.shape != boxes.shape[:2]:
-        raise ValueError(f"want boxes (B, K, 4) and scores (B, K), got {tuple(boxes.shape)} and {tuple(scores.shape)}")
+    if iou.dim() != 3 or iou.shape[1] != iou.shape[2]:
+        raise ValueError(f"iou must be (B, K, K), got {tuple(iou.shape)}")
+    if scores.shape != iou.shape[:2]:
+        raise ValueError(f"scores must be (B, K) = {tuple(iou.shape[:2])}, got {tuple(scores.shape)}")
     if classes is not None and classes.shape != scores.shape:
-        raise ValueError(f"classes must have the shape of scores {tuple(scores.shape)}, got {tuple(classes.shape)}")
-    return torch.ops.frcnn_lite.nms_mask(boxes.detach(), scores.detach(), iou_threshold, classes)
-
-
-# One operator, so that a profile, a graph and a virtual GPU see one node whatever runs inside.
-torch.library.define(
-    "frcnn_lite::nms_mask", "(Tensor boxes, Tensor scores, float iou_threshold, Tensor? classes) -> Tensor"
-)
-
-
-@torch.library.impl("frcnn_lite::nms_mask", "default")
-def _nms_mask(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | None) -> Tensor:
-    order = scores.argsort(dim=1, descending=True, stable=True)
-    boxes = boxes.gather(1, order.unsqueeze(-1).expand_as(boxes))
-    classes = None if classes is None else classes.gather(1, order)
-    threshold = round_down(iou_threshold, boxes.dtype)
-    kernel = compiled("nms") if boxes.device.type == "cpu" else None
-    keep = _keep_sorted(boxes, classes, threshold) if kernel is None else kernel.keep_sorted(boxes, classes, threshold)
-    return torch.zeros_like(keep).scatter_(1, order, keep)
-
-
-@torch.library.register_fake("frcnn_lite::nms_mask")
-def _(boxes: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor | None) -> Tensor:
-    return torch.empty_like(scores, dtype=torch.bool)
-
-
-def round_down(threshold: float, dtype: torch.dtype) -> float:
-    """The largest number of `dtype` that is <= threshold: comparing with it decides as comparing in double would."""
-    if dtype != torch.float32:
-        return threshold
-    rounded = np.float32(threshold)
-    return float(rounded if float(rounded) <= threshold else np.nextafter(rounded, np.float32(-np.inf)))
-
-
-def _keep_sorted(boxes: Tensor, classes: Tensor | None, threshold: float) -> Tensor:
-    """The fixed-point form for boxes (B, K, 4) in descending order of score; returns (B, K) bool.
-
-    On a GPU the test for convergence waits for the device, once a round.
-    """
-    suppresses = (box_iou(boxes, boxes) > threshold).triu(diagonal=1)
+        raise ValueError(f"classes must be (B, K) = {tuple(scores.shape)}, got {tuple(classes.shape)}")
+    rank = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    suppresses = (iou > round_down(iou_threshold, iou.dtype)) & (rank.unsqueeze(2) < rank.unsqueeze(1))
     if classes is not None:
         suppresses &= classes.unsqueeze(2) == classes.unsqueeze(1)
     # bmm of 0/1 matrices counts suppressors exactly in float32 (K < 2^24) and is far faster than a masked any().
     counts = suppresses.to(torch.float32)
-    keep = torch.ones(boxes.shape[:2], dtype=torch.bool, device=boxes.device)
-    for _ in range(boxes.shape[1]):
+    keep = torch.ones_like(scores, dtype=torch.bool)
+    for _ in range(keep.shape[1]):
         previous, keep = keep, torch.bmm(keep.unsqueeze(1).to(torch.float32), counts).squeeze(1) == 0
         if torch.equal(previous, keep):
             break
     return keep
+
+
+def round_down(threshold: float, dtype: torch.dtype) -> float:
+    """The largest number of `dtype` that is <= threshold: comparing with it decides as comparing in double would."""
+    if dtype != torch.float32 or threshold <= 0:
+        return threshold
+    (bits,) = struct.unpack("<i", struct.pack("<f", threshold))  # of the nearest float32, which may lie above
+    nearest, below = (struct.unpack("<f", struct.pack("<i", k))[0] for k in (bits, bits - 1))
+    return nearest if nearest <= threshold else below

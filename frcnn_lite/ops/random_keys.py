@@ -9,22 +9,8 @@ follow it to whichever device, replica and batch position it lands on.
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.kernels import compiled
-
 MASK = 0xFFFFFFFF
-_GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: consecutive streams differ in about half of their bits
-
-
-def mix(x: Tensor) -> Tensor:
-    """A bijection of 32-bit integers, held in int64, whose output bits each depend on every input bit.
-
-    Two rounds of xor-shift and multiply, as in the finaliser of MurmurHash3 and in splitmix; shifts and constants of
-    the kind found by C. Wellons' search ("Prospecting for hash functions", 2018). Both multipliers are below 2^31, so
-    that a product with a 32-bit value stays below 2^63: nothing overflows, and every device computes the same bits.
-    """
-    x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & MASK
-    x = ((x ^ (x >> 12)) * 0x297A2D39) & MASK
-    return x ^ (x >> 15)
+GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: consecutive streams differ in about half of their bits
 
 
 def random_keys(seeds: Tensor, n: int, stream: int) -> Tensor:
@@ -37,32 +23,26 @@ def random_keys(seeds: Tensor, n: int, stream: int) -> Tensor:
 
     Returns:
         (B, n) float32, multiples of 2^-24. Equal keys do occur (about one row in sixty at n = 768): sort stably.
+
+    Raises:
+        ValueError: seeds are not as above.
     """
     if seeds.dtype != torch.int64 or seeds.dim() != 1:
         raise ValueError(f"seeds must be a (B,) int64 tensor, got {tuple(seeds.shape)} {seeds.dtype}")
-    return torch.ops.frcnn_lite.random_keys(seeds, n, stream)
-
-
-# One operator, so that a profile and a virtual GPU see one node instead of some fifty integer operations.
-torch.library.define("frcnn_lite::random_keys", "(Tensor seeds, int n, int stream) -> Tensor")
-
-
-@torch.library.impl("frcnn_lite::random_keys", "default")
-def _(seeds: Tensor, n: int, stream: int) -> Tensor:
-    kernel = compiled("random_keys") if seeds.device.type == "cpu" else None
-    key = (stream * _GOLDEN) & MASK
-    return keys_in_torch(seeds, n, key) if kernel is None else kernel.keys(seeds, n, key)
-
-
-def keys_in_torch(seeds: Tensor, n: int, key: int) -> Tensor:
-    """What the operator means; `key` is its stream, spread over 32 bits."""
-    row = mix(mix(seeds & MASK) ^ ((seeds >> 32) & MASK) ^ key)
+    row = mix(mix(seeds & MASK) ^ ((seeds >> 32) & MASK) ^ ((stream * GOLDEN) & MASK))
     # Mixing the position first keeps rows whose states are close from being shifted copies of each other.
     position = mix(torch.arange(1, n + 1, device=seeds.device))
     bits = mix(mix(row.unsqueeze(1) ^ position))
     return (bits >> 8).to(torch.float32) * 2.0**-24
 
 
-@torch.library.register_fake("frcnn_lite::random_keys")
-def _(seeds: Tensor, n: int, stream: int) -> Tensor:
-    return seeds.new_empty((seeds.shape[0], n), dtype=torch.float32)
+def mix(x: Tensor) -> Tensor:
+    """A bijection of 32-bit integers, held in int64, whose output bits each depend on every input bit.
+
+    Two rounds of xor-shift and multiply, as in the finaliser of MurmurHash3 and in splitmix; shifts and constants of
+    the kind found by C. Wellons' search ("Prospecting for hash functions", 2018). Both multipliers are below 2^31, so
+    a product with a 32-bit value stays below 2^63: nothing overflows, and every device computes the same bits.
+    """
+    x = ((x ^ (x >> 15)) * 0x2C1B3C6D) & MASK
+    x = ((x ^ (x >> 12)) * 0x297A2D39) & MASK
+    return x ^ (x >> 15)

@@ -6,18 +6,23 @@ independently, so with `row_weights` (R, ph, H) and `column_weights` (R, pw, W) 
 
     value[r, i, j] = sum over y, x of row_weights[r, i, y] * features[y, x] * column_weights[r, j, x]
 
-which is linear in the features: its gradient is the same sum read the other way.
+which is linear in the features: its gradient is the same sum read the other way. On the CPU the sum is computed by the
+compiled form in the folder `kernels` beside this file, and elsewhere by `matmul_align`, which is plain torch. This file
+works without that folder, and without the rest of this package.
 """
 
+import functools
+import importlib
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.kernels import compiled
-from frcnn_lite.ops.kernels.torch_roi_align import matmul_align, matmul_spread
-from frcnn_lite.ops.roi_arguments import check_images, check_roi_arguments, in_format
-from frcnn_lite.ops.roi_bins import floor
+NAMESPACE = __name__.partition(".")[0]
+"""Of the operators below: the package's, or in a copy of this file the copy's own."""
+
+MAP_NUMBERS = 2**24
+"""Features that `matmul_align` gathers at a time, one map for each region."""
 
 
 def roi_align(
@@ -46,8 +51,20 @@ def roi_align(
     Raises:
         ValueError: a shape or dtype is not as above, or on the CPU an image index lies outside the batch.
     """
-    ph, pw = check_roi_arguments(features, rois, output_size)
-    return torch.ops.frcnn_lite.roi_align(features, rois, ph, pw, spatial_scale, sampling_ratio, aligned)
+    ph, pw = _check(features, rois, output_size)
+    return _OPERATORS.roi_align(features, rois, ph, pw, spatial_scale, sampling_ratio, aligned)
+
+
+def _check(features: Tensor, rois: Tensor, output_size: int | tuple[int, int]) -> tuple[int, int]:
+    """(ph, pw), if shapes and dtypes are as `roi_align` says; raises ValueError otherwise."""
+    ph, pw = (output_size, output_size) if isinstance(output_size, int) else output_size
+    if features.dim() != 4 or not features.is_floating_point():
+        raise ValueError(f"features must be (N, C, H, W) floating, got {tuple(features.shape)} {features.dtype}")
+    if rois.dim() != 2 or rois.shape[1] != 5 or rois.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"rois must be (R, 5) float32 or float64, got {tuple(rois.shape)} {rois.dtype}")
+    if ph < 1 or pw < 1:
+        raise ValueError(f"output_size must be positive, got {output_size}")
+    return ph, pw
 
 
 def align_weights(
@@ -71,7 +88,8 @@ def align_weights(
 def _weights(start: Tensor, extent: Tensor, count: int, cells: int, ratio: int) -> Tensor:
     """(R, count, cells): each point shares its weight, one over the number of points, between the cells beside it."""
     size = (extent / torch.full_like(extent, count)).view(-1, 1, 1)
-    grid = torch.full_like(size, ratio) if ratio > 0 else -floor(-size)
+    # Rounded up; `torch.ceil` calls up all threads, for which a busy machine takes longer than for the pooling.
+    grid = torch.full_like(size, ratio) if ratio > 0 else -torch.div(-size, 1, rounding_mode="floor")
     points = ratio if ratio > 0 else int(grid.nan_to_num(1, 1).max().clamp(min=1)) if grid.numel() else 1
     point = torch.arange(points, device=start.device, dtype=start.dtype)
     part = torch.arange(count, device=start.device, dtype=start.dtype).unsqueeze(1)
@@ -86,17 +104,50 @@ def _weights(start: Tensor, extent: Tensor, count: int, cells: int, ratio: int) 
     return weights.scatter_add_(2, index, lower).scatter_add_(2, (index + 1).clamp(max=cells - 1), upper)
 
 
+# ---- the sum in plain torch ------------------------------------------------------------------------------------------
+# Two small matrix products for each region and channel, and their transposes going back. A weight of zero times a
+# feature of NaN is NaN, so one such feature reaches every region of its image, where a kernel that visits only the
+# cells with weight keeps it to those that touch it.
+
+
+def matmul_align(features: Tensor, images: Tensor, row_weights: Tensor, column_weights: Tensor) -> Tensor:
+    """Values (R, C, ph, pw) of features (N, C, H, W), images (R,) int64 and the weights of `align_weights`."""
+    wide = row_weights.dtype
+    out = [
+        rows.unsqueeze(1) @ (features[image].to(wide) @ columns.unsqueeze(1).mT)
+        for image, rows, columns in zip(
+            *(x.split(_step(features.shape)) for x in (images, row_weights, column_weights)), strict=True
+        )
+    ]
+    return torch.cat(out).to(features.dtype)
+
+
+def matmul_spread(grad: Tensor, images: Tensor, row_weights: Tensor, column_weights: Tensor, size: list[int]) -> Tensor:
+    """Gradient (N, C, H, W) of the features, from that of the values (R, C, ph, pw)."""
+    out = row_weights.new_zeros(size)
+    parts = (x.split(_step(size)) for x in (grad, images, row_weights, column_weights))
+    for part, image, rows, columns in zip(*parts, strict=True):
+        out.index_add_(0, image, rows.unsqueeze(1).mT @ part.to(out.dtype) @ columns.unsqueeze(1))
+    return out.to(grad.dtype)
+
+
+def _step(size: list[int] | torch.Size) -> int:
+    """Regions at a time."""
+    return max(1, MAP_NUMBERS // max(1, size[1] * size[2] * size[3]))
+
+
 # ---- the operator ----------------------------------------------------------------------------------------------------
 
+_OPERATORS = getattr(torch.ops, NAMESPACE)
 _RULE = "int ph, int pw, float spatial_scale, int sampling_ratio, bool aligned"
-torch.library.define("frcnn_lite::roi_align", f"(Tensor features, Tensor rois, {_RULE}) -> Tensor")
+torch.library.define(f"{NAMESPACE}::roi_align", f"(Tensor features, Tensor rois, {_RULE}) -> Tensor")
 torch.library.define(
-    "frcnn_lite::roi_align_backward",
+    f"{NAMESPACE}::roi_align_backward",
     f"(Tensor grad, Tensor rois, SymInt[] size, bool channels_last, {_RULE}) -> Tensor",
 )
 
 
-@torch.library.impl("frcnn_lite::roi_align", "default")
+@torch.library.impl(f"{NAMESPACE}::roi_align", "default")
 def _(features: Tensor, rois: Tensor, ph: int, pw: int, scale: float, ratio: int, aligned: bool) -> Tensor:
     weights = _operator_weights(features.dtype, rois, features.shape, ph, pw, scale, ratio, aligned)
     kernel = _kernel(features)
@@ -104,12 +155,12 @@ def _(features: Tensor, rois: Tensor, ph: int, pw: int, scale: float, ratio: int
         return (kernel.align if kernel else matmul_align)(features, *weights)
 
 
-@torch.library.register_fake("frcnn_lite::roi_align")
+@torch.library.register_fake(f"{NAMESPACE}::roi_align")
 def _(features: Tensor, rois: Tensor, ph: int, pw: int, scale: float, ratio: int, aligned: bool) -> Tensor:
     return features.new_empty(rois.shape[0], features.shape[1], ph, pw)
 
 
-@torch.library.impl("frcnn_lite::roi_align_backward", "default")
+@torch.library.impl(f"{NAMESPACE}::roi_align_backward", "default")
 def _(
     grad: Tensor, rois: Tensor, size: list[int], last: bool, ph: int, pw: int, scale: float, ratio: int, aligned: bool
 ) -> Tensor:
@@ -118,14 +169,14 @@ def _(
     if kernel:
         return kernel.spread(grad, *weights, size, last)
     with torch.autocast(grad.device.type, enabled=False):
-        return in_format(matmul_spread(grad, *weights, size), last)
+        return _in_format(matmul_spread(grad, *weights, size), last)
 
 
-@torch.library.register_fake("frcnn_lite::roi_align_backward")
+@torch.library.register_fake(f"{NAMESPACE}::roi_align_backward")
 def _(
     grad: Tensor, rois: Tensor, size: list[int], last: bool, ph: int, pw: int, scale: float, ratio: int, aligned: bool
 ) -> Tensor:
-    return in_format(grad.new_empty(size), last)
+    return _in_format(grad.new_empty(size), last)
 
 
 def _operator_weights(
@@ -133,13 +184,48 @@ def _operator_weights(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`align_weights` in the dtype that the sum runs in."""
     images, rows, columns = align_weights(rois, (size[2], size[3]), *rule)  # type: ignore[arg-type]
-    check_images(images, size[0])
+    _check_images(images, size[0])
     wide = torch.promote_types(dtype, torch.float32)
     return images, rows.to(wide), columns.to(wide)
 
 
 def _kernel(tensor: Tensor) -> ModuleType | None:
-    return compiled("roi_align") if tensor.device.type == "cpu" else None
+    """The compiled form for the tensor's device, None for plain torch."""
+    return compiled("numba_roi_align") if tensor.device.type == "cpu" else None
+
+
+@functools.cache
+def compiled(name: str) -> ModuleType | None:
+    """The file of that name in the folder `kernels` beside this one; None where it, or what it needs, is missing.
+
+    Imported on first use: loading numba takes about half a second, which importing this file should not cost.
+    """
+    try:
+        return importlib.import_module(f"{__package__}.kernels.{name}" if __package__ else f"kernels.{name}")
+    except (ImportError, RuntimeError):  # RuntimeError: numba finds no folder that it may write its cache to
+        return None
+
+
+def _check_images(images: Tensor, count: int) -> None:
+    """Image indices (R,) lie in the batch: kernels read memory at them, so a wrong one must never get there.
+
+    Raises ValueError on the CPU. On a GPU, where reading the answer back would wait for the device, it is an assertion
+    there.
+    """
+    inside = ((images >= 0) & (images < count)).all()
+    if images.device.type != "cpu":
+        torch._assert_async(inside)
+    elif not inside:
+        outside = images[(images < 0) | (images >= count)][0].item()
+        raise ValueError(
+            f"rois[:, 0] must be an image of this batch, 0 to {count - 1}, got {outside}; "
+            "on a replica, images are counted from the first of its own chunk"
+        )
+
+
+def _in_format(tensor: Tensor, channels_last: bool) -> Tensor:
+    """The tensor in channels-last or in contiguous memory; gradients come in the format of what they belong to."""
+    return tensor.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -154,7 +240,7 @@ def _setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 def _backward(ctx, grad):  # type: ignore[no-untyped-def]
     (rois,) = ctx.saved_tensors
-    backward = torch.ops.frcnn_lite.roi_align_backward
+    backward = _OPERATORS.roi_align_backward
     return backward(grad, rois, ctx.size, ctx.channels_last, *ctx.rule), *[None] * 6
 
 
@@ -165,8 +251,8 @@ def _setup_double(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 def _double_backward(ctx, grad):  # type: ignore[no-untyped-def]
     (rois,) = ctx.saved_tensors
-    return torch.ops.frcnn_lite.roi_align(grad, rois, *ctx.rule), *[None] * 8
+    return _OPERATORS.roi_align(grad, rois, *ctx.rule), *[None] * 8
 
 
-torch.library.register_autograd("frcnn_lite::roi_align", _backward, setup_context=_setup_context)
-torch.library.register_autograd("frcnn_lite::roi_align_backward", _double_backward, setup_context=_setup_double)
+torch.library.register_autograd(f"{NAMESPACE}::roi_align", _backward, setup_context=_setup_context)
+torch.library.register_autograd(f"{NAMESPACE}::roi_align_backward", _double_backward, setup_context=_setup_double)

@@ -17,21 +17,23 @@ cell, unless `aligned` is true. Weights learn to live with it, so it belongs to 
 
 This is the rule of Caffe's `ROIPooling` layer (R. Girshick, "Fast R-CNN", 2015) and of `torchvision.ops.roi_pool`.
 
-Rules 1 to 3 are computed once, by `roi_bins` (compiled on the CPU); every kernel receives its integer bins: numba's on
-the CPU, Triton's or CuPy's on CUDA, and plain torch wherever one of those is missing. `kernels/loops_roi_pool.py`
-follows the rule in loops of its own, to compare with.
+Rules 1 to 3 are computed once, by `roi_bins`, and rules 4 and 5 by whatever is fastest where the tensors are: a
+compiled form out of the folder `kernels` beside this file (numba on the CPU, Triton or CuPy on CUDA), or else
+`table_pool`, which is plain torch. This file works without that folder, and without the rest of this package.
 """
 
-from collections.abc import Callable
+import functools
+import importlib
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.kernels import compiled
-from frcnn_lite.ops.kernels.torch_roi_pool import feature_index, table_pool, table_scatter
-from frcnn_lite.ops.roi_arguments import check_images, check_roi_arguments, in_format
-from frcnn_lite.ops.roi_bins import roi_bins
+NAMESPACE = __name__.partition(".")[0]
+"""Of the operators below: the package's, or in a copy of this file the copy's own."""
+
+TABLE_NUMBERS = 2**24
+"""Numbers that the table of `table_pool` may hold; as many channels are pooled at a time as this allows."""
 
 
 def roi_pool(features: Tensor, rois: Tensor, output_size: int | tuple[int, int], spatial_scale: float = 1.0) -> Tensor:
@@ -52,49 +54,206 @@ def roi_pool(features: Tensor, rois: Tensor, output_size: int | tuple[int, int],
         ValueError: a shape or dtype is not as above; on the CPU also an image index outside the batch, which on a GPU
             is a device-side assertion, as reading it back would wait for the device.
     """
-    ph, pw = check_roi_arguments(features, rois, output_size)
+    ph, pw = _check(features, rois, output_size)
     # Without a backward pass no argmax is kept; with one, two bytes do where they hold every position of the map.
     needs_argmax = torch.is_grad_enabled() and features.requires_grad
     bits = 0 if not needs_argmax else 16 if features.shape[2] * features.shape[3] < 2**15 else 32
-    return torch.ops.frcnn_lite.roi_pool(features, rois, ph, pw, spatial_scale, bits)[0]
+    return _OPERATORS.roi_pool(features, rois, ph, pw, spatial_scale, bits)[0]
 
 
 def roi_pool_with_argmax(
     features: Tensor, rois: Tensor, output_size: int | tuple[int, int], spatial_scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """`roi_pool`, and where in the map each value was found: `row * W + column` (R, C, ph, pw) int32, -1 for none."""
-    ph, pw = check_roi_arguments(features, rois, output_size)
-    return torch.ops.frcnn_lite.roi_pool(features, rois, ph, pw, spatial_scale, 32)
+    ph, pw = _check(features, rois, output_size)
+    return _OPERATORS.roi_pool(features, rois, ph, pw, spatial_scale, 32)
+
+
+def _check(features: Tensor, rois: Tensor, output_size: int | tuple[int, int]) -> tuple[int, int]:
+    """(ph, pw), if shapes and dtypes are as `roi_pool` says; raises ValueError otherwise."""
+    ph, pw = (output_size, output_size) if isinstance(output_size, int) else output_size
+    if features.dim() != 4 or not features.is_floating_point():
+        raise ValueError(f"features must be (N, C, H, W) floating, got {tuple(features.shape)} {features.dtype}")
+    if rois.dim() != 2 or rois.shape[1] != 5 or rois.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"rois must be (R, 5) float32 or float64, got {tuple(rois.shape)} {rois.dtype}")
+    if ph < 1 or pw < 1:
+        raise ValueError(f"output_size must be positive, got {output_size}")
+    return ph, pw
+
+
+# ---- rules 1 to 3 ----------------------------------------------------------------------------------------------------
+
+
+def roi_bins(
+    rois: Tensor, map_size: tuple[int, int] | torch.Size, ph: int, pw: int, spatial_scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rules 1 to 3: image indices (R,), row bins (R, ph, 2) and column bins (R, pw, 2), int64, as [start, end).
+
+    Args:
+        rois: (R, 5) float32 or float64, index of the image, then `xyxy` in pixels.
+        map_size: (height, width) of the feature map in cells.
+    """
+    x1, y1, x2, y2 = round_half_away(rois[:, 1:] * spatial_scale).unbind(1)
+    return rois[:, 0].long(), _bins(y1, y2, ph, map_size[0]), _bins(x1, x2, pw, map_size[1])
+
+
+def round_half_away(x: Tensor) -> Tensor:
+    """The nearest whole number, halves away from zero, as C's `round`; `torch.round` takes halves to the even one."""
+    whole = torch.div(x, 1, rounding_mode="trunc")
+    # x - whole is exact, whereas floor(x + 0.5) rounds the largest float below 0.5 up to 1.
+    return whole + torch.sign(x) * ((x - whole).abs() >= 0.5)
+
+
+def _bins(first: Tensor, last: Tensor, count: int, limit: int) -> Tensor:
+    size = (last - first + 1).clamp(min=1)
+    # Divided by a tensor: by a Python number, CUDA multiplies with its reciprocal, which can differ in the last bit.
+    size = size / torch.full_like(size, count)
+    edges = torch.arange(count + 1, device=first.device, dtype=first.dtype) * size.unsqueeze(1)
+    relative = torch.stack([_floor(edges[:, :-1]), -_floor(-edges[:, 1:])], dim=-1)
+    # Clamped twice: a NaN passes the first, and is a negative number after it.
+    return (relative + first.view(-1, 1, 1)).clamp(0, limit).long().clamp(min=0)
+
+
+def _floor(x: Tensor) -> Tensor:
+    """`torch.floor` on one thread: that one, `ceil` and `trunc` call up all threads for 2048 numbers, for which a busy
+    machine takes longer than for the pooling."""
+    return torch.div(x, 1, rounding_mode="floor")
+
+
+# ---- rules 4 and 5 in plain torch ------------------------------------------------------------------------------------
+# A doubling table, from which a bin of any size takes four reads. `table[a, b]` holds at each cell the largest feature
+# of the window of 2**a rows and 2**b columns that starts there, made from two windows of half the size. A bin is
+# covered by four windows, one in each corner; that they overlap does not matter to a maximum. (The sparse table of
+# range-minimum queries, in two dimensions: Bender and Farach-Colton, "The LCA problem revisited", 2000.)
+
+
+def table_pool(
+    features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, argmax_bits: int = 32
+) -> tuple[Tensor, Tensor]:
+    """Values and argmax (R, C, ph, pw) of integer bins, as the operator returns them.
+
+    Args:
+        features: (N, C, H, W).
+        images, rows, columns: (R,), (R, ph, 2) and (R, pw, 2) int64 of `roi_bins`.
+        argmax_bits: 32, 16, or 0 for no argmax.
+    """
+    n, c, h, w = features.shape
+    values = features.new_empty(rows.shape[0], c, rows.shape[1], columns.shape[1])
+    argmax = torch.empty_like(values, dtype=torch.int32)
+    step = max(1, TABLE_NUMBERS // max(1, n * h * w * h.bit_length() * w.bit_length()))
+    for start in range(0, c, step):
+        chosen = slice(start, start + step)
+        values[:, chosen], argmax[:, chosen] = _pool_channels(features[:, chosen], images, rows, columns)
+    if argmax_bits == 0:
+        return values, argmax.new_empty(0)
+    return values, argmax.to(torch.int16 if argmax_bits == 16 else torch.int32)
+
+
+def _pool_channels(features: Tensor, images: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+    n, c, h, w = features.shape
+    # Rule 4: the lowest float32 in float64, too; the dtype's own where that is higher.
+    lowest = max(torch.finfo(torch.float32).min, torch.finfo(features.dtype).min)
+    best, where = (x.view(-1, c) for x in _table(features, lowest))
+    (a, tops), (b, lefts) = windows(rows, h), windows(columns, w)
+    level = (a[:, :, None] * w.bit_length() + b[:, None, :]) * n + images.view(-1, 1, 1)  # (R, ph, pw)
+
+    def corner(top: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
+        place = ((level * h + top[:, :, None]) * w + left[:, None, :]).flatten()
+        return best.index_select(0, place), where.index_select(0, place)
+
+    upper, lower = (_first_largest(corner(top, lefts[0]), corner(top, lefts[1])) for top in tops)
+    values, argmax = (x.view(*level.shape, c).permute(0, 3, 1, 2) for x in _first_largest(upper, lower))
+    filled = (rows[..., 1] > rows[..., 0])[:, None, :, None] & (columns[..., 1] > columns[..., 0])[:, None, None, :]
+    return values.where(filled, 0), argmax.where(filled & (values > lowest), -1)
+
+
+def _table(features: Tensor, lowest: float) -> tuple[Tensor, Tensor]:
+    """Largest features and their positions, each (levels of rows, levels of columns, N, H, W, C)."""
+    n, c, h, w = features.shape
+    best = features.where(features > lowest, lowest).permute(0, 2, 3, 1)  # NaN would win every maximum of torch
+    where = torch.arange(h * w, dtype=torch.int32, device=features.device).view(1, h, w, 1).expand(n, h, w, c)
+    table = []
+    for a in range(h.bit_length()):
+        if a:
+            best, where = _doubled(best, where, dim=1, by=2 ** (a - 1))
+        level = best, where
+        for b in range(w.bit_length()):
+            if b:
+                level = _doubled(*level, dim=2, by=2 ** (b - 1))
+            table.append(level)
+    shape = (h.bit_length(), w.bit_length(), n, h, w, c)
+    return torch.stack([v for v, _ in table]).view(shape), torch.stack([i for _, i in table]).view(shape)
+
+
+def _doubled(best: Tensor, where: Tensor, dim: int, by: int) -> tuple[Tensor, Tensor]:
+    """Windows of twice the size; one that would leave the map is cut at its edge."""
+    size = best.shape[dim]
+    later = (torch.arange(size, device=best.device) + by).clamp(max=size - 1)
+    return _first_largest((best, where), (best.index_select(dim, later), where.index_select(dim, later)))
+
+
+def _first_largest(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The larger of two (feature, position) pairs, and of equal features the one at the lower position."""
+    (a, at), (b, there) = one, other
+    second = (b > a) | ((b == a) & (there < at))
+    return b.where(second, a), there.where(second, at)
+
+
+def windows(bins: Tensor, limit: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Exponent of the largest power of two in each bin (..., 2), and the two starts from which it covers the bin."""
+    start, end = bins.unbind(-1)
+    size = (end - start).clamp(min=1)
+    exponent = torch.frexp(size.float()).exponent.long() - 1  # exact, which the logarithm of a device need not be
+    starts = start, end - 2**exponent
+    # Only those of an empty bin lie outside the map: it is masked afterwards, but must be read somewhere.
+    return exponent, (starts[0].clamp(0, limit - 1), starts[1].clamp(0, limit - 1))
+
+
+def table_scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int]) -> Tensor:
+    """Add the gradient of each value (R, C, ph, pw) to the feature at its argmax; returns (N, C, H, W)."""
+    n, c, h, w = size
+    flat = feature_index(argmax, images, size)
+    # bfloat16 has no bits to sum a hundred regions in.
+    added = grad.where(argmax >= 0, 0).to(torch.promote_types(grad.dtype, torch.float32))
+    out = added.new_zeros(n * c * h * w).index_add_(0, flat.flatten(), added.flatten())
+    return out.view(n, c, h, w).to(grad.dtype)
+
+
+def feature_index(argmax: Tensor, images: Tensor, size: list[int]) -> Tensor:
+    """Position in the flattened (N, C, H, W) features of each argmax, int64; 0 where the bin is empty, as selecting
+    the others would need a shape that depends on the data."""
+    _, c, h, w = size
+    planes = images.view(-1, 1, 1, 1) * c + torch.arange(c, device=argmax.device).view(-1, 1, 1)
+    return torch.where(argmax >= 0, planes * (h * w) + argmax, 0)
 
 
 # ---- the operator ----------------------------------------------------------------------------------------------------
 # Declared through the lower of torch.library's two interfaces: `custom_op` imports torch._dynamo at the first call,
 # which takes a second or two.
 
+_OPERATORS = getattr(torch.ops, NAMESPACE)
 torch.library.define(
-    "frcnn_lite::roi_pool",
+    f"{NAMESPACE}::roi_pool",
     "(Tensor features, Tensor rois, int ph, int pw, float spatial_scale, int argmax_bits=32)"
     " -> (Tensor values, Tensor argmax)",
 )
 torch.library.define(
-    "frcnn_lite::roi_pool_backward",
+    f"{NAMESPACE}::roi_pool_backward",
     "(Tensor grad, Tensor argmax, Tensor images, SymInt[] size, bool channels_last) -> Tensor",
 )
 
 
-@torch.library.impl("frcnn_lite::roi_pool", "default")
+@torch.library.impl(f"{NAMESPACE}::roi_pool", "default")
 def _(
     features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
-    fast = compiled("roi_bins") if rois.device.type == "cpu" else None
-    find_bins: Callable[..., tuple[Tensor, Tensor, Tensor]] = fast.bins if fast else roi_bins
-    bins = find_bins(rois, features.shape[2:], ph, pw, spatial_scale)
-    check_images(bins[0], features.shape[0])
+    bins = roi_bins(rois, features.shape[2:], ph, pw, spatial_scale)
+    _check_images(bins[0], features.shape[0])
     kernel = _kernel(features)
     return (kernel.pool if kernel else table_pool)(features, *bins, argmax_bits)
 
 
-@torch.library.register_fake("frcnn_lite::roi_pool")
+@torch.library.register_fake(f"{NAMESPACE}::roi_pool")
 def _(
     features: Tensor, rois: Tensor, ph: int, pw: int, spatial_scale: float, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
@@ -103,26 +262,60 @@ def _(
     return features.new_empty(shape), features.new_empty(shape if argmax_bits else 0, dtype=dtype)
 
 
-@torch.library.impl("frcnn_lite::roi_pool_backward", "default")
+@torch.library.impl(f"{NAMESPACE}::roi_pool_backward", "default")
 def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
     kernel = _kernel(grad)
-    if kernel:
+    if kernel and (kernel.ORDERED or not torch.are_deterministic_algorithms_enabled()):
         return kernel.scatter(grad, argmax, images, size, channels_last)
-    return in_format(table_scatter(grad, argmax, images, size), channels_last)
+    return _in_format(table_scatter(grad, argmax, images, size), channels_last)
 
 
-@torch.library.register_fake("frcnn_lite::roi_pool_backward")
+@torch.library.register_fake(f"{NAMESPACE}::roi_pool_backward")
 def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool) -> Tensor:
-    return in_format(grad.new_empty(size), channels_last)
+    return _in_format(grad.new_empty(size), channels_last)
 
 
 def _kernel(tensor: Tensor) -> ModuleType | None:
-    """The fastest kernels there are for the tensor's device, None for those in plain torch."""
+    """The fastest compiled form there is for the tensor's device, None for plain torch."""
     if tensor.device.type == "cpu":
-        return compiled("roi_pool")
+        return compiled("numba_roi_pool")
     if tensor.device.type == "cuda":
-        return compiled("roi_pool", "triton") or compiled("roi_pool", "cupy")
+        return compiled("triton_roi_pool") or compiled("cupy_roi_pool")
     return None
+
+
+@functools.cache
+def compiled(name: str) -> ModuleType | None:
+    """The file of that name in the folder `kernels` beside this one; None where it, or what it needs, is missing.
+
+    Imported on first use: loading numba takes about half a second, which importing this file should not cost.
+    """
+    try:
+        return importlib.import_module(f"{__package__}.kernels.{name}" if __package__ else f"kernels.{name}")
+    except (ImportError, RuntimeError):  # RuntimeError: numba finds no folder that it may write its cache to
+        return None
+
+
+def _check_images(images: Tensor, count: int) -> None:
+    """Image indices (R,) lie in the batch: kernels read memory at them, so a wrong one must never get there.
+
+    Raises ValueError on the CPU. On a GPU, where reading the answer back would wait for the device, it is an assertion
+    there.
+    """
+    inside = ((images >= 0) & (images < count)).all()
+    if images.device.type != "cpu":
+        torch._assert_async(inside)
+    elif not inside:
+        outside = images[(images < 0) | (images >= count)][0].item()
+        raise ValueError(
+            f"rois[:, 0] must be an image of this batch, 0 to {count - 1}, got {outside}; "
+            "on a replica, images are counted from the first of its own chunk"
+        )
+
+
+def _in_format(tensor: Tensor, channels_last: bool) -> Tensor:
+    """The tensor in channels-last or in contiguous memory; gradients come in the format of what they belong to."""
+    return tensor.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -139,15 +332,13 @@ def _setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 def _backward(ctx, grad, _grad_argmax):  # type: ignore[no-untyped-def]
     if not ctx.has_argmax:
-        raise RuntimeError(
-            "frcnn_lite::roi_pool was called with argmax_bits=0, which keeps nothing for a backward pass"
-        )
+        raise RuntimeError("roi_pool was called with argmax_bits=0, which keeps nothing for a backward pass")
     argmax, images = ctx.saved_tensors
-    backward = torch.ops.frcnn_lite.roi_pool_backward
+    backward = _OPERATORS.roi_pool_backward
     return backward(grad, argmax, images, ctx.size, ctx.channels_last), None, None, None, None, None
 
 
-torch.library.register_autograd("frcnn_lite::roi_pool", _backward, setup_context=_setup_context)
+torch.library.register_autograd(f"{NAMESPACE}::roi_pool", _backward, setup_context=_setup_context)
 
 
 def _setup_double(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -162,4 +353,4 @@ def _double_backward(ctx, grad):  # type: ignore[no-untyped-def]
     return read.where(argmax >= 0, 0), None, None, None, None
 
 
-torch.library.register_autograd("frcnn_lite::roi_pool_backward", _double_backward, setup_context=_setup_double)
+torch.library.register_autograd(f"{NAMESPACE}::roi_pool_backward", _double_backward, setup_context=_setup_double)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.matching import IGNORED
+IGNORED = -2
+"""What `match` writes in the place of a ground-truth box's index for a candidate that is not trained on."""
 
 
 class Sample(NamedTuple):
@@ -24,7 +25,7 @@ def sample(matched: Tensor, keys: Tensor, size: int, positive_fraction: float) -
     The sampled positives are the front of the first run and the sampled background the front of the second.
 
     Args:
-        matched: (B, N) int64 of `match`.
+        matched: (B, N) int64 as `match` returns it: the index of a ground-truth box, -1 for background, or `IGNORED`.
         keys: (B, N) float32 in [0, 1), see `ops.random_keys`.
     """
     # Stable: equal keys do occur, and every device must settle them alike.

@@ -40,6 +40,7 @@ def execute(path: Path) -> NotebookNode:
     """
     os.environ["FRCNN_LITE_DEVICES"] = "virtual"
     os.environ["FRCNN_LITE_LEARN"] = "off"  # nobody is there to answer
+    os.environ["FRCNN_LITE_QUIET"] = "1"  # nor to be told that numba compiles, which depends on its cache
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not one a user has installed as python3
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(

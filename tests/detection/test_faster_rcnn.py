@@ -91,18 +91,27 @@ def test_seeds_decide_the_samples(model, truth) -> None:
     assert not torch.equal(other.sums["rpn_objectness"], again.sums["rpn_objectness"])
 
 
-def test_a_step_reads_nothing_back_and_its_op_count_does_not_depend_on_the_batch(model, truth) -> None:
+def test_a_step_reads_back_once_a_round_of_nms_and_its_op_count_does_not_depend_on_the_batch(model, truth) -> None:
     counted = []
     for chosen in (slice(0, 1), slice(1, 2), slice(0, 5)):
         model.zero_grad(set_to_none=True)
         with OpCounter() as counter:
             train_step(model, rows(truth, chosen))
-        assert [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
-        counted.append(len(counter.ops))
+        counted.append(without_rounds(counter.ops))
     assert counted[0] == counted[1] == counted[2]
     with OpCounter() as counter:
         model(truth.images)
-    assert [op for op in counter.ops if any(word in op for word in READS_BACK)] == []
+    without_rounds(counter.ops)
+
+
+def without_rounds(ops: list[str]) -> int:
+    """How many operators there are but for the rounds of NMS, whose number depends on the data; nothing else asks the
+    device."""
+    asked = [op for op in ops if any(word in op for word in READS_BACK)]
+    assert set(asked) == {"aten.equal.default"} and len(asked) < 20
+    first = ops.index("aten.equal.default")
+    one_round = first - max(k for k in range(first) if ops[k] == "aten.unsqueeze.default") + 1
+    return len(ops) - one_round * len(asked)
 
 
 def test_detections_are_sorted_valid_first_and_inside_the_image(model, truth) -> None:
@@ -140,9 +149,13 @@ def test_wrong_arguments_are_named(model, truth) -> None:
         model(truth.images.to(torch.uint8))
     with pytest.raises(ValueError, match="training needs boxes, labels and seeds; missing: seeds"):
         model(truth.images, truth.boxes, truth.labels)
-    with pytest.raises(ValueError, match=r"for B=5 images, got \(4, 5, 4\), \(5, 5\), \(5,\)"):
+    with pytest.raises(ValueError, match=r"boxes must be \(5, 5, 4\), four numbers for each label, got \(4, 5, 4\)"):
         model(truth.images, truth.boxes[:4], truth.labels, truth.seeds)
-    with pytest.raises(ValueError, match="at least one row per image"):
+    with pytest.raises(ValueError, match=r"labels must be \(5, M\), a row for each image, got \(4, 5\)"):
+        model(truth.images, truth.boxes, truth.labels[:4], truth.seeds)
+    with pytest.raises(ValueError, match=r"seeds must be \(5,\), one for each image, got \(4,\)"):
+        model(truth.images, truth.boxes, truth.labels, truth.seeds[:4])
+    with pytest.raises(ValueError, match="labels must have at least one column"):
         model(truth.images, truth.boxes[:, :0], truth.labels[:, :0], truth.seeds)
 
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from frcnn_lite import engine, ops
 from frcnn_lite.data import DigitScenes
+from frcnn_lite.detection.suppress import suppress
 from frcnn_lite.export.onnx import OPSET, export_onnx, translations
 from frcnn_lite.export.onnx_detector import OnnxDetector
 
@@ -110,7 +111,7 @@ class Align(nn.Module):
 
 class Thin(nn.Module):
     def forward(self, boxes, scores, classes):
-        return ops.nms_mask(boxes, scores, 0.5), ops.nms_mask(boxes, scores, 0.5, classes)
+        return suppress(boxes, scores, 0.5), suppress(boxes, scores, 0.5, classes)
 
 
 class Sort(nn.Module):

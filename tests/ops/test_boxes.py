@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from frcnn_lite.ops import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
+from frcnn_lite.ops.boxes import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
 
 
 def random_boxes(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> torch.Tensor:

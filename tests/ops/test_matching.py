@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from frcnn_lite.ops.matching import BACKGROUND, IGNORED, match
@@ -27,8 +28,6 @@ def test_a_box_that_overlaps_nothing_rescues_nothing() -> None:
 
 
 def test_equals_torchvision() -> None:
-    import pytest
-
     utils = pytest.importorskip("torchvision.models.detection._utils")
     iou = (torch.rand(6, 5, 40, generator=torch.Generator().manual_seed(0)) * 20).round() / 20  # ties occur
     real = torch.ones(6, 5, dtype=torch.bool)

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,10 +14,11 @@ import torch
 from torch import Tensor
 
 import vgpu
-from frcnn_lite.ops import roi_pool
-from frcnn_lite.ops.kernels import cupy_roi_pool, torch_roi_pool, without_gpu
-from frcnn_lite.ops.kernels.loops_roi_pool import loops_pool, loops_scatter
-from frcnn_lite.ops.roi_bins import roi_bins
+from course import without_gpu
+from course.loops_roi_pool import loops_pool, loops_scatter
+from frcnn_lite.ops import roi_bins, roi_pool
+from frcnn_lite.ops.kernels import cupy_roi_pool
+from frcnn_lite.ops.roi_pool import table_pool, table_scatter
 
 SIZE = [2, 5, 13, 17]
 
@@ -46,7 +46,7 @@ def numba_kernels() -> Any:
 
 
 KERNELS = {
-    "torch": lambda: SimpleNamespace(pool=torch_roi_pool.table_pool, scatter=torch_roi_pool.table_scatter),
+    "torch": lambda: SimpleNamespace(pool=table_pool, scatter=table_scatter),
     "numba": numba_kernels,
     "cuda": cuda_kernels,
     "triton": triton_kernels,
@@ -202,18 +202,6 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     torch.set_num_threads(before)
     assert len(found) == 7
     assert all(torch.equal(pooled, found[0][0]) and torch.equal(grad, found[0][1]) for pooled, grad in found)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_has_threads_of_its_own() -> None:
-    pytest.importorskip("numba")
-    from frcnn_lite.ops.kernels.numba_roi_pool import _executor
-
-    parent = _executor()
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if _executor() is not parent and _executor().submit(lambda: 7).result(10) == 7 else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 # ---- CuPy's launch, on virtual GPUs ----------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops import random_keys
-from frcnn_lite.ops.matching import BACKGROUND, IGNORED
-from frcnn_lite.ops.sampling import Sample, gather_rows, sample
+from frcnn_lite.ops.sampling import IGNORED, Sample, gather_rows, sample
+
+BACKGROUND = -1
 
 
 def draw(
@@ -11,7 +11,7 @@ def draw(
 ) -> tuple[Sample, Tensor]:
     """A sample from candidates of which the first are positive and the next background; and what each is matched to."""
     matched = torch.tensor([0] * positives + [BACKGROUND] * negatives + [IGNORED] * ignored).expand(images, -1)
-    keys = random_keys(torch.arange(images), matched.shape[1], 0)
+    keys = torch.rand(matched.shape, generator=torch.Generator().manual_seed(0))
     return sample(matched, keys, size, fraction), matched
 
 

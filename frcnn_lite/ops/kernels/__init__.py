@@ -1,20 +1,5 @@
-"""Kernels, one file for each operator and each way to compute it: `numba_roi_pool.py`, `triton_roi_pool.py`, ...
+"""RoI pooling and RoIAlign compiled: one file for each rule and each way to compile it, all of them optional.
 
-Each is optional but those in plain torch: without it, its caller computes in plain torch.
+`roi_pool.py` and `roi_align.py` beside this folder look here for the one that suits a tensor's device, and compute in
+plain torch where it, or the package that compiles it, is missing.
 """
-
-import functools
-import importlib
-from types import ModuleType
-
-
-@functools.cache
-def compiled(name: str, kind: str = "numba") -> ModuleType | None:
-    """The kernels of operator `name` made with `kind`, or None where that package is missing or fails to load.
-
-    Imported on first use: loading numba takes about half a second, which `import frcnn_lite.ops` should not cost.
-    """
-    try:
-        return importlib.import_module(f"frcnn_lite.ops.kernels.{kind}_{name}")
-    except (ImportError, RuntimeError):  # RuntimeError: numba finds no folder that it may write its cache to
-        return None

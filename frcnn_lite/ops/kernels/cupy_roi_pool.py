@@ -11,8 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.roi_bins import lowest_feature
-
 SOURCE = r"""
 typedef long long Int;  // positions in a large batch do not fit into 32 bits
 
@@ -54,6 +52,8 @@ extern "C" __global__ void roi_pool_backward(
     out[index] = sum;
 }
 """
+ORDERED = True
+"""Sums run in the same order at every run."""
 C_TYPES = {torch.float32: "float", torch.float64: "double", torch.int16: "short", torch.int32: "int"}
 THREADS = 1024  # of a block
 
@@ -96,7 +96,7 @@ def pool(
     argmax_bits: int = 32,
     launch: Launch = launch_with_cupy,
 ) -> tuple[Tensor, Tensor]:
-    """Values and argmax (R, C, ph, pw) of integer bins, as `frcnn_lite::roi_pool` returns them."""
+    """Values and argmax (R, C, ph, pw) of integer bins, as the operator returns them."""
     given = features.dtype
     features = features.to(torch.promote_types(given, torch.float32)).contiguous()  # the kernel counts on row-major
     regions, ph, pw = rows.shape[0], rows.shape[1], columns.shape[1]
@@ -105,7 +105,8 @@ def pool(
     argmax = values.new_empty(values.shape if argmax_bits else 0, dtype=dtype)
     if values.numel():
         bins = images.contiguous(), rows.contiguous(), columns.contiguous()
-        lowest = np.float64(lowest_feature(given)).astype(str(features.dtype).removeprefix("torch."))
+        lowest = max(torch.finfo(torch.float32).min, torch.finfo(given).min)
+        lowest = np.float64(lowest).astype(str(features.dtype).removeprefix("torch."))
         sizes = *features.shape[1:], ph, pw, argmax_bits, values.numel()
         launch(SOURCE, "roi_pool", _macros(features, argmax), values.numel(),
                (features, *bins, values, argmax, lowest, *sizes))  # fmt: skip

@@ -1,4 +1,4 @@
-"""RoIAlign compiled for the CPU by numba, over the blocks of channels that `numba_roi_pool.py` describes.
+"""RoIAlign compiled for the CPU by numba, over the blocks of channels that `numba_blocks.py` describes.
 
 Each row of a region is first summed into its pw columns of bins, and this strip then into the ph rows of bins that it
 has weight in, so that a cell is read once however many points of the grids lie around it. Going back, the same loops
@@ -9,17 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frcnn_lite.ops.kernels.numba_roi_pool import (
+from .numba_blocks import (
     BLOCK,
+    announce,
     block_count,
     cells_read,
     extents_of,
-    in_large_pages,
     in_threads,
     load_block,
     njit,
     store_block,
 )
+
+announce(__name__, "RoIAlign")
 
 
 @njit
@@ -122,7 +124,7 @@ def align(features: Tensor, images: Tensor, row_weights: Tensor, column_weights:
     """Values (R, C, ph, pw) of features (N, C, H, W), images (R,) int64 and the weights of `align_weights`."""
     wide = features.detach().to(row_weights.dtype)
     shape = row_weights.shape[0], features.shape[1], row_weights.shape[1], column_weights.shape[1]
-    values = in_large_pages(wide.new_empty(shape))
+    values = wide.new_empty(shape)
     arrays = [x.numpy() for x in (wide.flatten(2), images, row_weights, column_weights, values.flatten(2))]
     in_threads(lambda a, b: _align(a, b, *arrays), block_count(features))
     return values.to(features.dtype)
@@ -139,7 +141,7 @@ def spread(
     """Gradient (N, C, H, W); sums run in order of region, so they are the same with any number of threads."""
     wide = grad.detach().to(row_weights.dtype).contiguous()
     form = torch.channels_last if channels_last else torch.contiguous_format
-    out = in_large_pages(torch.empty(size, dtype=wide.dtype, memory_format=form))
+    out = torch.empty(size, dtype=wide.dtype, memory_format=form)
     arrays = [x.numpy() for x in (wide.flatten(2), images, row_weights, column_weights, out.flatten(2))]
     in_threads(lambda a, b: _spread(a, b, *arrays), block_count(out))
     return out.to(grad.dtype)

@@ -1,7 +1,7 @@
 """RoI max pooling in Triton: one program for a bin and a block of channels.
 
 Features are read with the channels innermost, so that the loads of a program are consecutive. Compiled at the first
-call for the GPU that holds the tensors; `without_gpu.py` runs the same source on the CPU.
+call for the GPU that holds the tensors; Triton's interpreter runs the same source on the CPU.
 """
 
 import torch
@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from frcnn_lite.ops.kernels.torch_roi_pool import table_scatter
-from frcnn_lite.ops.roi_bins import lowest_feature
+ORDERED = False
+"""Atomic additions come in any order."""
 
 
 @triton.jit
@@ -52,7 +52,7 @@ def _scatter(grad, argmax, images, out, channels, cells, bins, BLOCK: tl.constex
 def pool(
     features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
-    """Values and argmax (R, C, ph, pw) of integer bins, as `frcnn_lite::roi_pool` returns them."""
+    """Values and argmax (R, C, ph, pw) of integer bins, as the operator returns them."""
     c, h, w = features.shape[1:]
     regions, ph, pw = rows.shape[0], rows.shape[1], columns.shape[1]
     values = features.new_empty(regions, c, ph, pw)
@@ -61,10 +61,11 @@ def pool(
     )
     last = features.permute(0, 2, 3, 1).contiguous()
     block, wide = min(256, triton.next_power_of_2(c)), tl.float64 if features.dtype == torch.float64 else tl.float32
+    lowest = max(torch.finfo(torch.float32).min, torch.finfo(features.dtype).min)
     with torch.cuda.device_of(features):  # Triton launches on the current device, whatever its arguments lie on
         if values.numel():
             _pool[regions * ph * pw, triton.cdiv(c, block)](
-                last, images, rows.contiguous(), columns.contiguous(), values, argmax, lowest_feature(features.dtype),
+                last, images, rows.contiguous(), columns.contiguous(), values, argmax, lowest,
                 c, h, w, ph, pw, BLOCK=block, WIDE=wide, KEEP=argmax_bits > 0,
             )  # fmt: skip
     return values, argmax
@@ -73,12 +74,9 @@ def pool(
 def scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool = False) -> Tensor:
     """Gradient (N, C, H, W), summed by atomic additions, in float32 or higher.
 
-    Their order differs from run to run, and with it the last bit; under `torch.use_deterministic_algorithms` the sum is
-    torch's own.
+    Their order differs from run to run, and with it the last bit.
     """
     form = torch.channels_last if channels_last else torch.contiguous_format
-    if torch.are_deterministic_algorithms_enabled():
-        return table_scatter(grad, argmax, images, size).contiguous(memory_format=form)
     out = grad.new_zeros(size, dtype=torch.promote_types(grad.dtype, torch.float32))
     bins = grad.shape[2] * grad.shape[3]
     block = 1024

@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from course.figures.palette import BLACK, BLUE, VERMILLION
 from course.figures.svg import FAINT, RULE, Canvas, Figure
+from frcnn_lite.ops import box_iou
 
 SIDE, LEFT, TOP, RIGHT, FOOT = 400, 64, 70, 170, 52
 MATCH_IOU = 0.5
@@ -47,8 +49,9 @@ def anchor_fit(boxes: ArrayLike, sizes: Sequence[float], ratios: Sequence[float]
 
 
 def _overlap(shapes: NDArray, anchors: NDArray) -> NDArray:
-    shared = np.minimum(shapes[:, None], anchors[None]).prod(axis=2)
-    return shared / (shapes.prod(axis=1)[:, None] + anchors.prod(axis=1)[None] - shared)
+    """IoU (n, m) of boxes and anchors, given as widths and heights, centre on centre."""
+    centred = (torch.from_numpy(np.concatenate([-sides, sides], axis=1)) for sides in (shapes, anchors))
+    return box_iou(*centred).numpy()
 
 
 def _limits(shapes: NDArray) -> tuple[float, float]:

@@ -10,9 +10,11 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from course.figures.svg import INK, PAPER, Canvas
+from frcnn_lite.ops import box_iou
 
 STORED_BLOCK = 65535  # the most a stored block of the deflate format holds
 
@@ -68,10 +70,9 @@ def draw_legend(canvas: Canvas, x: float, entries: Iterable[tuple[str, str, str 
 
 
 def iou(box: NDArray, others: NDArray) -> NDArray:
-    """Intersection over union (m,) of one box with others (m, 4), so that a figure needs NumPy only."""
-    shared = np.clip(np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2]), 0, None).prod(axis=1)
-    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
-    return shared / np.maximum((box[2:] - box[:2]).prod() + areas - shared, 1e-9)
+    """Intersection over union (m,) of one box with others (m, 4)."""
+    first, second = (torch.from_numpy(np.asarray(boxes, dtype=float)) for boxes in (box, others))
+    return box_iou(first[None], second.view(-1, 4))[0].numpy()
 
 
 def around(image: ArrayLike, boxes: NDArray, margin: float) -> tuple[NDArray, NDArray]:

@@ -57,6 +57,6 @@ def test_the_end_is_that_of_nms():
 
     boxes, scores = torch.from_numpy(BOXES).float()[None], torch.tensor([SCORES])
     for threshold in (0.2, 0.5, 0.9):
-        kept = int(ops.nms_mask(boxes, scores, threshold).sum())
+        kept = int(ops.nms_mask(ops.box_iou(boxes, boxes), scores, threshold).sum())
         figure = figures.suppression_step(IMAGE, BOXES, SCORES, threshold, 99)
         assert f"{kept} kept, {5 - kept} removed, 0 waiting" in figure.description
