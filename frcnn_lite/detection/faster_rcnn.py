@@ -18,8 +18,8 @@ class FasterRCNN(nn.Module):
     """A detector whose loss parts for an image depend on that image alone: not on its batch, nor on its device.
 
     `model(images, boxes, labels, seeds)` gives `LossParts`, `model(images)` gives `Detections`; both go through
-    `forward`, so that `nn.DataParallel` splits either. All shapes are static, and no operation of the step reads a
-    value back from the device (on a real GPU NMS does, while it has no kernel of its own there).
+    `forward`, so that `nn.DataParallel` splits either. All shapes are static, and nothing in a step reads a value back
+    from the device but NMS, once a round.
     """
 
     def __init__(self, config: FasterRCNNConfig) -> None:

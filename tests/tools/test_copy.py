@@ -12,28 +12,13 @@ import pytest
 
 from frcnn_lite.tools import copy
 
-# Not yet files of their own; a name that can be taken out fails the test until it is.
-NOT_ALONE = {
-    "ops/nms",
-    "ops/proposals",
-    "ops/random_keys",
-    "ops/roi_align",
-    "ops/roi_pool",
-    "ops/sampling",
-    "ops/targets",
-}
-# Files that stand alone, and whose tests do not yet.
-TESTS_NOT_ALONE = {
-    "ops/boxes",
-    "ops/matching",
-    "ops/multiscale",
-    "ops/roi_arguments",
-    "ops/roi_bins",
-}
 # Helpers that are about files and arrays of NumPy.
 NEEDS_MORE = {"export/onnx_detector": {"numpy"}, "export/safe_pickle": {"numpy"}}
-# Tests that start processes for many seconds; those that are left start some, too.
-SLOW = "rank_that_failed or rank_that_hangs or interrupted_cell or parent_that_is_killed or cannot_travel or torchrun"
+# Tests that start processes for many seconds, or try a gradient number by number; those that are left start some, too.
+SLOW = (
+    "numerical or rank_that_failed or rank_that_hangs or interrupted_cell or parent_that_is_killed or cannot_travel or "
+    "torchrun"
+)
 PYTEST = ("-q", "-p", "no:cacheprovider", "--junitxml=report.xml")
 # Seen by every Python that starts with this folder on its path: a machine that has none of our packages.
 ALONE = """
@@ -52,19 +37,14 @@ def name_of(path):
 
 def test_a_helper_imports_nothing_of_ours():
     found = {name_of(path): copy.imports_of_ours(path) for path in copy.files()}
-    offenders = {name: lines for name, lines in found.items() if lines and name not in NOT_ALONE}
+    offenders = {name: lines for name, lines in found.items() if lines}
     assert offenders == {}, "a helper is taken with its file alone: take the lines in, or take an argument"
-    assert {name for name in NOT_ALONE if not found.get(name)} == set(), "these stand alone: take them off the list"
-
-
-def standing_alone():
-    return [path for path in copy.files() if name_of(path) not in NOT_ALONE | TESTS_NOT_ALONE]
 
 
 def test_a_helper_needs_torch_and_nothing_else():
     """What runs when the file is imported; what a function asks for when it is called is its own affair."""
     found = {}
-    for path in standing_alone():
+    for path in copy.files():
         body = ast.parse(path.read_text()).body
         names = {alias.name for node in body if isinstance(node, ast.Import) for alias in node.names}
         names |= {"." * node.level + (node.module or "") for node in body if isinstance(node, ast.ImportFrom)}
@@ -74,14 +54,14 @@ def test_a_helper_needs_torch_and_nothing_else():
 
 
 def test_every_helper_has_a_test_and_a_name_of_its_own():
-    assert [name_of(path) for path in standing_alone() if not copy.copied_tests(path)] == []
+    assert [name_of(path) for path in copy.files() if not copy.copied_tests(path)] == []
     assert [stem for stem, count in Counter(path.stem for path in copy.files()).items() if count > 1] == []
 
 
 def test_every_helper_passes_its_tests_where_it_is_copied_to(tmp_path):
     """Outside of the package, with torch and pytest: what needs GPUs is skipped, and each file has tests that pass."""
     (tmp_path / "sitecustomize.py").write_text(ALONE)
-    for path in standing_alone():
+    for path in copy.files():
         copy.write_copy(path.stem, tmp_path / path.stem)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     program = subprocess.run(
@@ -94,7 +74,7 @@ def test_every_helper_passes_its_tests_where_it_is_copied_to(tmp_path):
     assert program.returncode == 0, program.stdout[-8000:] + program.stderr[-2000:]
     cases = ElementTree.parse(tmp_path / "report.xml").iter("testcase")
     passed = {case.get("classname").split(".")[0] for case in cases if case.find("skipped") is None}
-    assert passed == {path.stem for path in standing_alone()}
+    assert passed == {path.stem for path in copy.files()}
 
 
 def test_a_name_leads_to_the_file_it_stands_in(tmp_path):

@@ -91,8 +91,8 @@ def in_threads(work: Callable[[int, int], None], tasks: int) -> None:
 class _Announcement(Listener):
     """Says, once for each file of kernels, that numba compiles it: a first step that takes seconds looks like a hang.
 
-    numba reports only what it does not find in its cache on disk. `FRCNN_LITE_QUIET=1` keeps the line back, for programs
-    whose output is compared.
+    numba reports only what it does not find in its cache on disk. `FRCNN_LITE_QUIET=1` keeps the line back: some
+    programs compare what others print.
     """
 
     def __init__(self) -> None:
