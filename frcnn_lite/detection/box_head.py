@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -92,7 +93,7 @@ class BoxHead(nn.Module):
         )
 
 
-def _pyramid(config: FasterRCNNConfig, strides: tuple[int, ...]) -> nn.Module:
+def _pyramid(config: FasterRCNNConfig, strides: tuple[int, ...]) -> Any:
     """Torchvision's RoIAlign over a feature pyramid, which takes each region from the level that suits its size."""
     from torchvision.ops import MultiScaleRoIAlign
     from torchvision.ops.poolers import LevelMapper
