@@ -2,12 +2,16 @@
 
 import ast
 import graphlib
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import vgpu
 
 ROOT = Path(__file__).resolve().parents[1]
 # The four products: where each lies, and which of the others it knows.
@@ -125,6 +129,57 @@ def test_no_circles_inside_a_product(room):
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
         pytest.fail(f"these import each other: {' -> '.join(reversed(error.args[1]))}")
+
+
+def sources_outside_vgpu() -> Iterator[tuple[Path, str]]:
+    """Every program of the repository that may use virtual GPUs, the code of the notebooks included."""
+    rooms = ["benchmarks", "frcnn_lite", "notebooks/course", "notebooks/posts/verdicts", "packages/multigpu", "tests"]
+    for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*.py")):
+        if "lint_corpus" not in path.parts:  # programs with faults, some of them in Python 2
+            yield path, path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = "".join("".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "code")
+        yield path, re.sub(r"^[%!].*$", "", code, flags=re.MULTILINE)
+
+
+def names_of_vgpu(source: str) -> set[str]:
+    """What a program takes from the package: names and modules that it imports, attributes of `vgpu`."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            parts = [alias.name.split(".") for alias in node.names]
+            found |= {part[1] for part in parts if part[0] == "vgpu" and part[1:]}
+        elif isinstance(node, ast.ImportFrom) and node.module == "vgpu":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vgpu."):
+            found.add(str(node.module).split(".")[1])
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "vgpu":
+            found.add(node.attr)
+    return found
+
+
+def test_programs_use_public_names_of_vgpu_only():
+    """Its modules are its own: what others need stands in `vgpu.__all__`."""
+    found = {path: names_of_vgpu(source) for path, source in sources_outside_vgpu()}
+    assert sum(map(bool, found.values())) > 20, "no program was read"
+    public = {*vgpu.__all__, "__all__"}
+    private = {str(path.relative_to(ROOT)): sorted(names - public) for path, names in found.items()}
+    assert {path: names for path, names in private.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import vgpu\nvgpu.enable(2)\nx.vgpu.other", {"enable"}),
+        ("import torch, vgpu.memory", {"memory"}),
+        ("from vgpu import switch, trace", {"switch", "trace"}),
+        ("def f():\n    from vgpu.memory import forget", {"memory"}),
+        ("from vgpus import memory\nimport os.path", set()),
+    ],
+)
+def test_names_of_vgpu_are_read_in_every_form(source, names):
+    assert names_of_vgpu(source) == names
 
 
 def test_torchvision_is_imported_where_it_is_used():

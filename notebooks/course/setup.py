@@ -13,7 +13,6 @@ import warnings
 import torch
 
 import vgpu
-from vgpu import switch
 
 _CHOICES = ("", "real", "virtual")
 
@@ -45,7 +44,7 @@ def setup(gpus: int = 2, seed: int = 0) -> list[torch.device]:
         TypeError, ValueError: for a bad `gpus` or a bad FRCNN_LITE_DEVICES.
         RuntimeError: if real GPUs are demanded and there are too few.
     """
-    switch.check_gpus(gpus)
+    vgpu.check_gpus(gpus)
     choice = os.environ.get("FRCNN_LITE_DEVICES", "")
     if choice not in _CHOICES:
         raise ValueError(f"FRCNN_LITE_DEVICES must be 'virtual' or 'real', or not set; it is {choice!r}")
@@ -72,7 +71,7 @@ def _choose_devices(gpus: int, choice: str) -> str:
     if real >= gpus:
         return f"{gpus} real {_plural(gpus)}: {_names(gpus)}."
     # The variable was set for real GPUs, by a cluster's scheduler say; the notebook asks for `gpus` devices.
-    switch.start_if_changed(gpus, ignored=os.environ.get("CUDA_VISIBLE_DEVICES"))
+    vgpu.start_if_changed(gpus, ignored=os.environ.get("CUDA_VISIBLE_DEVICES"))
     changed = f" (before this call: {before})" if before not in (0, gpus) else ""
     why = f" This machine has {real} real." if real else ""
     return (

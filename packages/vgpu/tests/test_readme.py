@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import vgpu
+
 README = Path(__file__).resolve().parents[1] / "README.md"
 
 
@@ -14,3 +16,9 @@ def test_the_program_prints_its_comment(tmp_path):
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=600)
     (expected,) = re.findall(r"print\(.*#\s*(.*)$", program, re.MULTILINE)
     assert done.stdout.strip() == expected, done.stderr
+
+
+def test_every_public_name_is_listed_and_exists():
+    text = README.read_text(encoding="utf-8")
+    assert set(re.findall(r"`vgpu\.(\w+)(?:\([^`]*\))?`", text)) == set(vgpu.__all__)
+    assert [name for name in vgpu.__all__ if not callable(getattr(vgpu, name))] == []

@@ -13,14 +13,37 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vgpu.memory import fresh_memory
     from vgpu.strict import check_placement
-    from vgpu.switch import disable, enable, is_enabled, virtual_gpus
+    from vgpu.switch import check_gpus, disable, enable, is_enabled, start_if_changed, virtual_gpus
     from vgpu.tracing import Trace, trace
 
-__all__ = ["Trace", "check_placement", "disable", "enable", "is_enabled", "trace", "virtual_gpus"]
+# What other programs may use. Everything else in this package is its own, and may change at any time.
+__all__ = [
+    "Trace",
+    "check_gpus",
+    "check_placement",
+    "disable",
+    "enable",
+    "fresh_memory",
+    "is_enabled",
+    "start_if_changed",
+    "trace",
+    "virtual_gpus",
+]
 
-_MODULES = dict.fromkeys(("disable", "enable", "is_enabled", "virtual_gpus"), "switch")
-_MODULES |= {"Trace": "tracing", "trace": "tracing", "check_placement": "strict"}
+_MODULES = {
+    "Trace": "tracing",
+    "check_gpus": "switch",
+    "check_placement": "strict",
+    "disable": "switch",
+    "enable": "switch",
+    "fresh_memory": "memory",
+    "is_enabled": "switch",
+    "start_if_changed": "switch",
+    "trace": "tracing",
+    "virtual_gpus": "switch",
+}
 
 
 def __getattr__(name: str) -> Any:

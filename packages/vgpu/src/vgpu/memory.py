@@ -7,6 +7,7 @@ shrinks to what they hold in `empty_cache`.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import re
 import threading
 import weakref
@@ -63,8 +64,13 @@ def configure(capacity: int | None) -> None:
     empty_cache()
 
 
-def forget() -> None:
-    """Count from zero, whatever tensors still hold: what is freed later was not counted, so nothing is given back."""
+def fresh_memory() -> None:
+    """Let every memory counter start from zero, whatever tensors still hold; what they free later is not counted.
+
+    For tests. A program that fails in the middle of autograd leaves tensors in a cycle of nodes that PyTorch never
+    frees, and they would count against the test that comes next.
+    """
+    gc.collect()
     with _lock:
         _live.clear()
         _devices.clear()
@@ -180,41 +186,67 @@ def empty_cache() -> None:
 def reset_peak(ordinal: int) -> None:
     """Start the peaks again from what is held now."""
     device = _devices[ordinal]
-    device.peak, device.reserved_peak = device.allocated, device.reserved
+    device.peak = device.allocated
+    device.reserved_peak = device.reserved
 
 
 def reset_accumulated(ordinal: int) -> None:
     """Count what is allocated and freed from zero again."""
     device = _devices[ordinal]
-    device.ever, device.base, device.out_of_memory = 0, device.allocated, 0
+    device.ever = 0
+    device.base = device.allocated
+    device.out_of_memory = 0
 
 
 def statistics(ordinal: int) -> dict:
     """The nested dictionary of `torch.cuda.memory_stats`; figures that mean nothing here are zero."""
     device = _devices[ordinal]
-    held = (device.allocated, device.peak, device.ever, device.base + device.ever - device.allocated)
-    reserved = (device.reserved, device.reserved_peak, device.reserved_peak, device.reserved_peak - device.reserved)
-    count = (device.count, device.count, device.count, 0)
-    figures = dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held)
-    figures |= dict.fromkeys(("allocation", "active", "segment"), count)
-    figures |= {"reserved_bytes": reserved, "inactive_split_bytes": (0, 0, 0, 0), "inactive_split": (0, 0, 0, 0)}
-    pools = ("all", "small_pool", "large_pool")
-    nested: dict = {name: {pool: _stat(*figure) for pool in pools} for name, figure in figures.items()}
-    nested |= {name: _stat(0, 0, 0, 0) for name in ("oversize_allocations", "oversize_segments")}
-    counts = {"num_ooms": device.out_of_memory, "num_device_alloc": device.grown, "num_device_free": device.emptied}
-    counts |= {"num_sync_all_streams": device.emptied, "num_alloc_retries": 0, "max_split_size": -1}
-    return nested | counts
+    held = _figures(device.allocated, device.peak, device.ever, device.base + device.ever - device.allocated)
+    reserved = _figures(
+        device.reserved, device.reserved_peak, device.reserved_peak, device.reserved_peak - device.reserved
+    )
+    storages = _figures(device.count, device.count, device.count, 0)
+    nothing = _figures(0, 0, 0, 0)
+    return {
+        # bytes
+        "allocated_bytes": _by_pool(held),
+        "active_bytes": _by_pool(held),
+        "requested_bytes": _by_pool(held),
+        "reserved_bytes": _by_pool(reserved),
+        "inactive_split_bytes": _by_pool(nothing),
+        # numbers of storages, each of which is taken for one allocation, block and segment
+        "allocation": _by_pool(storages),
+        "active": _by_pool(storages),
+        "segment": _by_pool(storages),
+        "inactive_split": _by_pool(nothing),
+        "oversize_allocations": nothing,
+        "oversize_segments": nothing,
+        # events
+        "num_ooms": device.out_of_memory,
+        "num_device_alloc": device.grown,
+        "num_device_free": device.emptied,
+        "num_sync_all_streams": device.emptied,
+        "num_alloc_retries": 0,
+        # a setting: blocks of every size may be split
+        "max_split_size": -1,
+    }
 
 
-def _stat(*figures: int) -> dict[str, int]:
-    return dict(zip(("current", "peak", "allocated", "freed"), figures, strict=True))
+def _figures(current: int, peak: int, allocated: int, freed: int) -> dict[str, int]:
+    """One figure of the allocator: what it is now, at most, and the sums of what was added and taken away."""
+    return {"current": current, "peak": peak, "allocated": allocated, "freed": freed}
+
+
+def _by_pool(figures: dict[str, int]) -> dict[str, dict[str, int]]:
+    """The allocator's pools are not simulated: each says what all of them hold."""
+    return {pool: dict(figures) for pool in ("all", "small_pool", "large_pool")}
 
 
 def parse_bytes(memory: int | str | None) -> int | None:
     """Bytes of `memory`: a number, or text such as "64MiB" (units count in 1024s); None stays None.
 
     Raises:
-        TypeError, ValueError: if it is no positive amount.
+        TypeError, ValueError: if it is not an amount of at least one block of the allocator.
     """
     if memory is None:
         return None

@@ -74,11 +74,7 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
 
 @pytest.fixture
 def vgpu_fresh_memory() -> None:
-    """Memory counters that start from zero. A program that fails in the middle of autograd leaves tensors in a cycle of
-    nodes that PyTorch never frees, and they would count against the test that comes next."""
-    import gc
+    """Memory counters that start from zero: see `vgpu.fresh_memory`."""
+    import vgpu
 
-    from vgpu import memory
-
-    gc.collect()
-    memory.forget()
+    vgpu.fresh_memory()
