@@ -1,6 +1,7 @@
 """On, off, and nothing left behind."""
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -10,6 +11,7 @@ import torch
 
 import vgpu
 from vgpu import switch
+from vgpu.patches import Patches
 
 OWNERS = (
     torch,
@@ -35,6 +37,12 @@ def snapshot() -> dict:
     return {(owner.__name__, name): value for owner in OWNERS for name, value in vars(owner).items()}
 
 
+def kernels() -> dict[str, str]:
+    """What stands in the dispatcher for some of the operators that virtual GPUs give a kernel of their own."""
+    names = ("empty.memory_format", "arange.start_step", "normal_", "batch_norm_stats", "mm")
+    return {name: torch._C._dispatch_dump(f"aten::{name}") for name in names}
+
+
 def changed(before: dict, after: dict) -> list:
     return [key for key in before.keys() | after.keys() if before.get(key) is not after.get(key)]
 
@@ -52,6 +60,54 @@ def test_disable_puts_every_attribute_back():
         vgpu.disable()
     assert changed(before, snapshot()) == []
     assert not vgpu.is_enabled()
+
+
+class TestNamesThatDoNotExist:
+    """A name that PyTorch has renamed is noticed, for nobody would call what stands under the old one."""
+
+    def test_are_refused_with_module_name_and_version(self):
+        patches = Patches()
+        for owner, described in ((torch.cuda, "torch.cuda"), (torch.nn.Module, "torch.nn.modules.module.Module")):
+            words = re.escape(f"torch {torch.__version__} has no {described}.no_such_name")
+            with pytest.raises(AttributeError, match=words):
+                patches.set(owner, "no_such_name", 1)
+            assert not hasattr(owner, "no_such_name")
+        patches.restore()
+
+    def test_are_set_where_they_may_be_missing_and_are_taken_away_again(self):
+        patches = Patches()
+        patches.set(torch.cuda, "no_such_name", 1, may_be_missing=True)
+        assert torch.cuda.no_such_name == 1
+        patches.restore()
+        assert not hasattr(torch.cuda, "no_such_name")
+
+    def test_are_found_where_they_are_inherited(self):
+        patches = Patches()
+        patches.set(torch.Tensor, "tolist", 1)  # of C++, one class further up
+        patches.restore()
+        assert "tolist" not in vars(torch.Tensor) and torch.ones(1).tolist() == [1.0]
+
+    @pytest.mark.parametrize(
+        ("owner", "name"), [(torch._C, "_accelerator_getDeviceIndex"), (torch.cuda.nccl, "is_available")]
+    )
+    def test_make_enable_fail_and_leave_nothing_replaced(self, monkeypatch, owner, name):
+        vgpu.enable(2, force=True)  # PyTorch imports some of its own modules late; let it do so before the snapshot
+        vgpu.disable()
+        monkeypatch.delattr(owner, name)
+        before, own_kernels = snapshot(), kernels()
+        with pytest.raises(AttributeError, match=re.escape(f"has no {owner.__name__}.{name}")):
+            vgpu.enable(2, force=True)
+        assert not vgpu.is_enabled()
+        assert changed(before, snapshot()) == []
+        assert kernels() == own_kernels
+
+
+def test_disable_takes_every_kernel_away():
+    before = kernels()
+    vgpu.enable(2, force=True)
+    assert kernels() != before
+    vgpu.disable()
+    assert kernels() == before
 
 
 def test_importing_the_package_replaces_nothing():

@@ -7,7 +7,6 @@ thread's dispatch and excluded again by `set_autocast_enabled(False)`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,21 +17,74 @@ from torch.utils._pytree import tree_leaves
 from vgpu.patches import Patches
 from vgpu.tensor import is_virtual
 
-_KEY, _KEYS = DispatchKey.AutocastCUDA, DispatchKeySet(DispatchKey.AutocastCUDA)
+_KEY = DispatchKey.AutocastCUDA
+_KEYS = DispatchKeySet(_KEY)
 
-# "CUDA Ops that can autocast to float16", "that promote to the widest input type" in torch.amp's documentation, with
-# the internal operators their functions end in. All others that have a kernel for the key autocast to float32.
-_NAMES = {
-    "lower": "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
-    "convolution cudnn_convolution cudnn_convolution_transpose prelu addmm addmv addr matmul einsum mm mv "
-    "linalg_vecdot linear addbmm baddbmm bmm chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell "
-    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _cudnn_rnn "
-    "scaled_dot_product_attention _scaled_dot_product_flash_attention",
-    "widest": "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add",
-    "sets dtype": "prod softmax log_softmax cumprod cumsum sum linalg_vector_norm linalg_matrix_norm",
-    "banned": "binary_cross_entropy",
+# What autocast does with an operator. All others that have a kernel for the key compute in float32.
+_POLICY = {
+    # "CUDA Ops that can autocast to float16" in torch.amp's documentation, with the internal operators in which the
+    # functions named there end: convolutions,
+    "_convolution": "lower",
+    "conv1d": "lower",
+    "conv2d": "lower",
+    "conv3d": "lower",
+    "conv_tbc": "lower",
+    "conv_transpose1d": "lower",
+    "conv_transpose2d": "lower",
+    "conv_transpose3d": "lower",
+    "convolution": "lower",
+    "cudnn_convolution": "lower",
+    "cudnn_convolution_transpose": "lower",
+    # products of matrices,
+    "addbmm": "lower",
+    "addmm": "lower",
+    "addmv": "lower",
+    "addr": "lower",
+    "baddbmm": "lower",
+    "bmm": "lower",
+    "chain_matmul": "lower",
+    "einsum": "lower",
+    "linalg_multi_dot": "lower",
+    "linalg_vecdot": "lower",
+    "linear": "lower",
+    "matmul": "lower",
+    "mm": "lower",
+    "mv": "lower",
+    # and layers that are made of them.
+    "_cudnn_rnn": "lower",
+    "_scaled_dot_product_flash_attention": "lower",
+    "_thnn_fused_gru_cell": "lower",
+    "_thnn_fused_lstm_cell": "lower",
+    "gru_cell": "lower",
+    "lstm_cell": "lower",
+    "prelu": "lower",
+    "rnn_relu_cell": "lower",
+    "rnn_tanh_cell": "lower",
+    "scaled_dot_product_attention": "lower",
+    # "CUDA Ops that promote to the widest input type".
+    "addcdiv": "widest",
+    "addcmul": "widest",
+    "atan2": "widest",
+    "bilinear": "widest",
+    "cross": "widest",
+    "dot": "widest",
+    "grid_sampler": "widest",
+    "index_put": "widest",
+    "scatter_add": "widest",
+    "tensordot": "widest",
+    "vdot": "widest",
+    # Sums and norms: they add up in float32, unless the caller has asked for a dtype.
+    "cumprod": "sets dtype",
+    "cumsum": "sets dtype",
+    "linalg_matrix_norm": "sets dtype",
+    "linalg_vector_norm": "sets dtype",
+    "log_softmax": "sets dtype",
+    "prod": "sets dtype",
+    "softmax": "sets dtype",
+    "sum": "sets dtype",
+    # Refused, for its gradient does not fit into float16.
+    "binary_cross_entropy": "banned",
 }
-_POLICY = {name: policy for policy, names in _NAMES.items() for name in names.split()}
 _BANNED = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -45,15 +97,12 @@ _cache: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # leaf weights and th
 
 def install(patches: Patches) -> None:
     """Replace the kernels, and the two functions through which autocast is switched."""
-    library = torch.library.Library("aten", "IMPL")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Warning only once for all operators")
-        for qualified in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA"):
-            namespace, _, name = qualified.partition("::")
-            if namespace == "aten":
-                library.impl(name, _kernel(name), "AutocastCUDA")
-    patches.on_restore(library._destroy)
-    set_enabled, clear = torch.set_autocast_enabled, torch.clear_autocast_cache
+    for qualified in torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA"):
+        namespace, _, name = qualified.partition("::")
+        if namespace == "aten":
+            patches.kernel(name, _kernel(name), "AutocastCUDA")
+    set_enabled = torch.set_autocast_enabled
+    clear = torch.clear_autocast_cache
 
     def set_autocast_enabled(*args: Any) -> None:
         set_enabled(*args)

@@ -9,11 +9,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from vgpu.patches import Patches
 
-def install(library: torch.library.Library) -> None:
-    """Give the CPU, which computes for virtual GPUs, the five operators, for as long as `library` lives."""
-    for operator in _OPERATORS:
-        library.impl(operator.__name__, operator, "CPU")
+
+def install(patches: Patches) -> None:
+    """Give the CPU, which computes for virtual GPUs, the five operators."""
+    for operator in (
+        batch_norm_stats,
+        batch_norm_gather_stats_with_counts,
+        batch_norm_elemt,
+        batch_norm_backward_reduce,
+        batch_norm_backward_elemt,
+    ):
+        patches.kernel(operator.__name__, operator, "CPU")
 
 
 def batch_norm_stats(input: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -53,9 +61,19 @@ def batch_norm_elemt(
 
 
 def batch_norm_backward_reduce(
-    grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, *wanted: bool
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    invstd: Tensor,
+    weight: Tensor | None,
+    input_g: bool,
+    weight_g: bool,
+    bias_g: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One rank's sums (C,) of the gradient and of gradient times centred input; the gradients of weight and bias."""
+    """One rank's sums (C,) of the gradient and of gradient times centred input; the gradients of weight and bias.
+
+    All four are always computed, whatever `input_g`, `weight_g` and `bias_g` ask for.
+    """
     others = _all_but_channels(input)
     grad_sum = _wide(grad_out).sum(dim=others)
     product_sum = (_wide(grad_out) * (_wide(input) - _along(mean, input))).sum(dim=others)
@@ -64,18 +82,20 @@ def batch_norm_backward_reduce(
 
 
 def batch_norm_backward_elemt(
-    grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, *over_ranks: Tensor
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    invstd: Tensor,
+    weight: Tensor | None,
+    sum_dy: Tensor,
+    sum_dy_xmu: Tensor,
+    count: Tensor,
 ) -> Tensor:
-    """The gradient of the input, from the sums over all ranks."""
-    grad_sum, product_sum, counts = over_ranks
-    rows = counts.sum()
-    slope = _along(product_sum / rows * invstd**2, input)
-    grad = _wide(grad_out) - _along(grad_sum / rows, input) - (_wide(input) - _along(mean, input)) * slope
+    """The gradient of the input, from the sums (C,) over all ranks and the rows (ranks,) of each."""
+    rows = count.sum()
+    slope = _along(sum_dy_xmu / rows * invstd**2, input)
+    grad = _wide(grad_out) - _along(sum_dy / rows, input) - (_wide(input) - _along(mean, input)) * slope
     return (grad * _along(invstd if weight is None else invstd * weight, input)).to(input.dtype)
-
-
-_OPERATORS = [batch_norm_stats, batch_norm_gather_stats_with_counts, batch_norm_elemt, batch_norm_backward_reduce]
-_OPERATORS += [batch_norm_backward_elemt]
 
 
 def _wide(x: Tensor) -> Tensor:

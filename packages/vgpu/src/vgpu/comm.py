@@ -17,7 +17,8 @@ from vgpu.tensor import is_virtual, wrap
 def install(patches: Patches) -> None:
     """Replace `torch._C._scatter`, `_gather`, `_broadcast`, `_broadcast_coalesced` and their `_out` forms."""
     functions = (scatter, scatter_out, gather, gather_out, broadcast, broadcast_out, broadcast_coalesced)
-    patches.functions(torch._C, "_", *functions)
+    # A build without CUDA has none of these functions; one with CUDA must have them all.
+    patches.functions(torch._C, "_", *functions, may_be_missing=not torch.backends.cuda.is_built())
     for flat in (torch._C._nn.flatten_dense_tensors, torch._C._nn.unflatten_dense_tensors):  # type: ignore[attr-defined]
         patches.set(torch._C._nn, flat.__name__, _on_host(flat))
     # torch.nn.parallel keeps one copy stream per device in a list as long as the first machine it saw.
@@ -29,10 +30,15 @@ def scatter(
 ) -> tuple[Tensor, ...]:
     """Split along `dim` and put chunk i on device `ordinals[i]`; a chunk that is there already stays a view."""
     _require(ordinals, "Expected at least one device to scatter to")
-    given = len(ordinals) if chunk_sizes is None else len(chunk_sizes)
-    lengths = f"len(devices) = {len(ordinals)} and len(chunk_sizes) = {given}"
-    _require(given == len(ordinals), f"Expected devices and chunk_sizes to be of same length, but got {lengths}")
-    chunks = tensor.chunk(len(ordinals), dim) if chunk_sizes is None else tensor.split_with_sizes(chunk_sizes, dim)
+    if chunk_sizes is None:
+        chunks = tensor.chunk(len(ordinals), dim)
+    else:
+        _require(
+            len(chunk_sizes) == len(ordinals),
+            "Expected devices and chunk_sizes to be of same length, but got "
+            f"len(devices) = {len(ordinals)} and len(chunk_sizes) = {len(chunk_sizes)}",
+        )
+        chunks = tensor.split_with_sizes(chunk_sizes, dim)
     return tuple(c.to(devices.PUBLIC[devices.check(k)]) for c, k in zip(chunks, ordinals, strict=False))
 
 
@@ -43,13 +49,17 @@ def scatter_out(tensor: Tensor, out: Sequence[Tensor], dim: int, streams: Any = 
     for i, target in enumerate(out):
         _require_gpu(target, i, "output")
         found, whole = list(target.shape), list(tensor.shape)
-        text = f"Output tensor at index {i} has incorrect shape: {found}. Expected same shape except for scatter dim "
-        text += f"{dim} as the source tensor: {whole}"
-        _require([*found[:dim], whole[dim], *found[dim + 1 :]] == whole, text)
+        _require(
+            [*found[:dim], whole[dim], *found[dim + 1 :]] == whole,
+            f"Output tensor at index {i} has incorrect shape: {found}. Expected same shape except for scatter dim "
+            f"{dim} as the source tensor: {whole}",
+        )
     rows = [t.size(dim) for t in out]
-    text = f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim {dim}. "
-    text += f"Expected {tensor.size(dim)}, but got total size {sum(rows)}"
-    _require(sum(rows) == tensor.size(dim), text)
+    _require(
+        sum(rows) == tensor.size(dim),
+        f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim {dim}. "
+        f"Expected {tensor.size(dim)}, but got total size {sum(rows)}",
+    )
     for part, target in zip(tensor.split_with_sizes(rows, dim), out, strict=True):
         target.copy_(part)
     return tuple(out)
@@ -84,8 +94,11 @@ def _joined_shape(tensors: Sequence[Tensor], dim: int) -> list[int]:
     shape = list(tensors[0].shape)
     for i, tensor in enumerate(tensors):
         _require_gpu(tensor, i, "input")
-        but = f"but tensor at index {i} has {tensor.dim()} dimensions, (expected {len(shape)})"
-        _require(tensor.dim() == len(shape), f"Expected all input tensors to have the same number of dimensions, {but}")
+        _require(
+            tensor.dim() == len(shape),
+            "Expected all input tensors to have the same number of dimensions, "
+            f"but tensor at index {i} has {tensor.dim()} dimensions, (expected {len(shape)})",
+        )
         shape[dim] = tensor.size(dim)
         found = list(tensor.shape)
         _require(found == shape, f"Input tensor at index {i} has invalid shape {found}, but expected {shape}")
@@ -113,9 +126,11 @@ def broadcast_out(tensor: Tensor, out: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Copy `tensor` into each of the given tensors."""
     for i, target in enumerate(out):
         _require_gpu(target, i, "output")
-        text = f"Expected all output tensors to have same shape as the source tensor {list(tensor.shape)}, "
-        text += f"but output tensor at index {i} has shape {list(target.shape)}"
-        _require(target.shape == tensor.shape, text)
+        _require(
+            target.shape == tensor.shape,
+            f"Expected all output tensors to have same shape as the source tensor {list(tensor.shape)}, "
+            f"but output tensor at index {i} has shape {list(target.shape)}",
+        )
         target.copy_(tensor)
     return tuple(out)
 
@@ -140,7 +155,10 @@ def _on_host(flat: Callable) -> Callable:
         tensors = [*args[:-1], *args[-1]]
         if not _unobserved(tensors) or len({t._ordinal for t in tensors}) != 1:
             return flat(*args)
-        found, ordinal = flat(*(t._host for t in args[:-1]), [t._host for t in args[-1]]), tensors[0]._ordinal
-        return wrap(found, ordinal) if isinstance(found, Tensor) else tuple(wrap(host, ordinal) for host in found)
+        ordinal = tensors[0]._ordinal
+        found = flat(*(t._host for t in args[:-1]), [t._host for t in args[-1]])
+        if isinstance(found, Tensor):
+            return wrap(found, ordinal)
+        return tuple(wrap(host, ordinal) for host in found)
 
     return on_host

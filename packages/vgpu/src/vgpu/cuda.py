@@ -20,34 +20,56 @@ _CUDA = torch.device("cuda")
 
 
 def install(patches: Patches) -> None:
-    """Replace what both ask of C++."""
-    cuda = torch.cuda
+    """Replace what both ask of C++, what the Python of `torch.cuda` looks up by itself, and streams and events."""
+    without_cuda = not torch.backends.cuda.is_built()
     for name, function in _cuda_functions().items():
-        patches.set(torch._C, f"_cuda_{name}", function)
+        # A build without CUDA has none of these functions; one with CUDA must have them all.
+        patches.set(torch._C, f"_cuda_{name}", function, may_be_missing=without_cuda)
     for name, function in _accelerator_functions().items():
-        patches.set(torch._C, f"_accelerator_{name}", function)
+        # torch 2.11 cannot empty the cache of the host's pinned memory yet.
+        patches.set(torch._C, f"_accelerator_{name}", function, may_be_missing=name == "emptyHostCache")
     patches.set(torch._C, "_get_accelerator", lambda check=None: _CUDA)
-    patches.on_restore(streams.busy.clear)
+    _install_state(patches)
+    _install_streams(patches)
+    _install_answers(patches)
+
+
+def _install_state(patches: Patches) -> None:
+    """Let the Python of `torch.cuda` start from the state of a process that has not used CUDA yet."""
     owner = os.getpid()
-    patches.set(cuda, "_is_in_bad_fork", lambda: os.getpid() != owner)
-    own: dict[str, Any] = {"_initialized": False, "_queued_calls": [], "_cached_device_count": None}
-    own |= {"_cudart": object(), "_device_count_nvml": lambda: -1, "_get_device_properties": _properties}
-    own |= dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), devices.exchange)
-    own |= {"is_bf16_supported": lambda including_emulation=True: True, "get_arch_list": list}
-    own |= {"get_allocator_backend": lambda: "native"}
-    for name, value in own.items():
-        patches.set(cuda, name, value)
-    for name, kind in (("Stream", streams.Stream), ("Event", streams.Event)):
-        for module in (cuda, cuda.streams, torch):
-            patches.set(module, name, kind)
-    patches.set(cuda, "current_stream", lambda device=None: streams.current(_ordinal(device)))
-    patches.set(cuda, "default_stream", lambda device=None: streams.default(_ordinal(device)))
-    patches.set(cuda, "set_stream", lambda stream: None if stream is None else streams.make_current(stream))
-    for module in (cuda, cuda.graphs):
+    patches.set(torch.cuda, "_is_in_bad_fork", lambda: os.getpid() != owner)
+    patches.set(torch.cuda, "_initialized", False)
+    patches.set(torch.cuda, "_queued_calls", [])
+    patches.set(torch.cuda, "_cached_device_count", None)
+    patches.set(torch.cuda, "_cudart", object())
+    patches.set(torch.cuda, "_device_count_nvml", lambda: -1)
+    patches.set(torch.cuda, "_exchange_device", devices.exchange)
+    patches.set(torch.cuda, "_maybe_exchange_device", devices.exchange)
+    # C++ adds this one at the first use of CUDA, in every build that has it.
+    patches.set(torch.cuda, "_get_device_properties", _properties, may_be_missing=True)
+
+
+def _install_streams(patches: Patches) -> None:
+    """Replace the classes of streams and events under each of their names, and what finds the current stream."""
+    patches.on_restore(streams.busy.clear)
+    for module in (torch, torch.cuda, torch.cuda.streams):
+        patches.set(module, "Stream", streams.Stream)
+        patches.set(module, "Event", streams.Event)
+    patches.set(torch.cuda, "current_stream", lambda device=None: streams.current(_ordinal(device)))
+    patches.set(torch.cuda, "default_stream", lambda device=None: streams.default(_ordinal(device)))
+    patches.set(torch.cuda, "set_stream", _set_stream)
+    for module in (torch.cuda, torch.cuda.graphs):
         patches.set(module, "is_current_stream_capturing", lambda: False)
-    for module in (cuda, cuda.memory):
+
+
+def _install_answers(patches: Patches) -> None:
+    """Replace the functions of Python whose answer would come from a driver or a library of CUDA."""
+    for module in (torch.cuda, torch.cuda.memory):
         patches.set(module, "mem_get_info", lambda device=None: memory.free_and_total(_ordinal(device)))
-    patches.set(cuda.nccl, "is_available", lambda tensors: False)
+    patches.set(torch.cuda, "is_bf16_supported", lambda including_emulation=True: True)
+    patches.set(torch.cuda, "get_arch_list", list)
+    patches.set(torch.cuda, "get_allocator_backend", lambda: "native")
+    patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
     # cuDNN would be asked for its packed RNN weights and would look for a driver.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
 
@@ -59,54 +81,90 @@ def _ordinal(device: Any) -> int:
     return ordinal
 
 
+def _set_stream(stream: streams.Stream | None) -> None:
+    if stream is not None:
+        streams.make_current(stream)
+
+
 def _properties(ordinal: int) -> SimpleNamespace:
     """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
-    zero = dict.fromkeys(("minor", "is_integrated", "is_multi_gpu_board", "L2_cache_size"), 0)
-    threads = {"max_threads_per_multi_processor": 2048, "max_threads_per_block": 1024, "warp_size": 32}
-    figures = {**zero, **threads, "multi_processor_count": 1, "total_memory": memory.capacity()}
-    names = {"name": "Virtual GPU (CPU)", "gcnArchName": "virtual", "uuid": UUID(int=ordinal + 1)}
-    return SimpleNamespace(**names, major=8, **figures)
+    return SimpleNamespace(
+        name="Virtual GPU (CPU)",
+        gcnArchName="virtual",
+        uuid=UUID(int=ordinal + 1),
+        # As on an A100 (compute capability 8.0), for programs that choose their kernels by it.
+        major=8,
+        minor=0,
+        warp_size=32,
+        max_threads_per_block=1024,
+        max_threads_per_multi_processor=2048,
+        multi_processor_count=1,
+        total_memory=memory.capacity(),
+        L2_cache_size=0,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+    )
 
 
 def _cuda_functions() -> dict[str, Callable]:
-    on_device: dict[str, Callable] = {"memoryStats": memory.statistics, "getMemoryFraction": memory.fraction}
-    on_device |= {"resetPeakMemoryStats": memory.reset_peak, "resetAccumulatedMemoryStats": memory.reset_accumulated}
+    """The functions `torch._C._cuda_<name>`."""
     return {
+        # devices
         "init": devices.initialise,
         "getDeviceCount": devices.count,
         "getDevice": devices.current,
         "setDevice": devices.set_current,
+        "exchangeDevice": devices.exchange,
+        "maybeExchangeDevice": devices.exchange,
         "canDeviceAccessPeer": lambda device, peer: device != peer,
+        "getArchFlags": _nothing,
+        # memory
+        "emptyCache": memory.empty_cache,
+        "memoryStats": _checked(memory.statistics),
+        "resetPeakMemoryStats": _checked(memory.reset_peak),
+        "resetAccumulatedMemoryStats": _checked(memory.reset_accumulated),
+        "getMemoryFraction": _checked(memory.fraction),
+        "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(devices.check(ordinal), fraction),
+        "ipc_collect": _nothing,
+        # streams
         "synchronize": lambda: streams.synchronize(devices.current()),
         "sleep": streams.sleep,
-        "get_sync_debug_mode": lambda: 0,
-        "emptyCache": memory.empty_cache,
-        "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(devices.check(ordinal), fraction),
-        "isCurrentStreamCapturing": lambda: False,
-        "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
         "setStream": lambda **named: streams.make_current(streams.Stream(**named)),
-        **dict.fromkeys(("exchangeDevice", "maybeExchangeDevice"), devices.exchange),
-        **dict.fromkeys(("getArchFlags", "ipc_collect", "set_sync_debug_mode"), lambda *_: None),
-        **{name: _checked(function) for name, function in on_device.items()},
+        "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
+        "isCurrentStreamCapturing": lambda: False,
+        "get_sync_debug_mode": lambda: 0,
+        "set_sync_debug_mode": _nothing,
     }
 
 
 def _accelerator_functions() -> dict[str, Callable]:
-    on_device: dict[str, Callable] = {"getDeviceStats": memory.statistics, "getMemoryInfo": memory.free_and_total}
-    on_device |= {"resetPeakStats": memory.reset_peak, "resetAccumulatedStats": memory.reset_accumulated}
+    """The functions `torch._C._accelerator_<name>`."""
     return {
+        # devices
         "getAccelerator": lambda: _CUDA,
         "getDeviceIndex": devices.current,
+        "setDeviceIndex": devices.exchange,
+        "exchangeDevice": devices.exchange,
+        "maybeExchangeDevice": devices.exchange,
+        # memory
+        "isAllocatorInitialized": lambda: True,
+        "emptyCache": memory.empty_cache,
+        "emptyHostCache": _nothing,
+        "getDeviceStats": _checked(memory.statistics),
+        "getMemoryInfo": _checked(memory.free_and_total),
+        "resetPeakStats": _checked(memory.reset_peak),
+        "resetAccumulatedStats": _checked(memory.reset_accumulated),
+        # streams
         "getStream": streams.current,
         "setStream": streams.make_current,
         "synchronizeDevice": _checked(streams.synchronize),
-        "isAllocatorInitialized": lambda: True,
-        "emptyCache": memory.empty_cache,
-        "emptyHostCache": lambda: None,
-        **dict.fromkeys(("setDeviceIndex", "exchangeDevice", "maybeExchangeDevice"), devices.exchange),
-        **{name: _checked(function) for name, function in on_device.items()},
     }
 
 
+def _nothing(*_: Any) -> None:
+    """What has no effect here."""
+
+
 def _checked(function: Callable[[int], Any]) -> Callable[[int], Any]:
+    """`function(ordinal)` for a device that exists."""
     return lambda ordinal: function(devices.check(ordinal))

@@ -44,13 +44,17 @@ class _Thread(threading.local):
     chosen: tuple[tuple[int, int], int] = (_OUTSIDE, 0)
 
 
-_machine, _thread = _Machine(), _Thread()
+_machine = _Machine()
+_thread = _Thread()
 
 
 def configure(total: int, ignored: str | None) -> None:
     """Give the machine `total` GPUs. `ignored` is a value of CUDA_VISIBLE_DEVICES to overlook."""
-    _machine.total, _machine.visible, _machine.ignored = total, None, ignored
-    _thread.current, _thread.chosen = 0, (_OUTSIDE, 0)
+    _machine.total = total
+    _machine.visible = None
+    _machine.ignored = ignored
+    _thread.current = 0
+    _thread.chosen = (_OUTSIDE, 0)
 
 
 def total() -> int:

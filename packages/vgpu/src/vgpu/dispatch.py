@@ -11,26 +11,77 @@ import torch
 from torch._C import DispatchKey, DispatchKeySet
 
 from vgpu import collectives, devices, errors, memory, rng
+from vgpu.patches import Patches
 from vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
-_Tensor, _strided, _detach = torch.Tensor, torch.strided, torch.ops.aten.detach.default
-_SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
-
-# Operators that take tensors of several devices on real GPUs: copies, and those that read some argument on the host.
-_INDEXING = frozenset(("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
-_COPIES = "copy_ copy _to_copy set_data resize_as_ set_ _has_same_storage_numel is_same_size slice_scatter "
-_COPIES += "select_scatter diagonal_scatter as_strided_scatter _new_zeros_with_same_feature_meta"
-_PACKED = frozenset(("_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"))
-_READS_ON_HOST = _PACKED | {"tensor_split", "ctc_loss", "_ctc_loss"}
-_MIXED = _INDEXING | _READS_ON_HOST | set(_COPIES.split())
-_RESHAPES = frozenset(("resize_", "resize_as_", "set_", "resize_as_sparse_", "as_strided_", "copy_sparse_to_sparse_"))
-
+# Names of this file are found faster than attributes of torch, and `run` is called for every operator.
+_Tensor = torch.Tensor
+_strided = torch.strided
+_detach = torch.ops.aten.detach.default
+_included = torch._C._dispatch_tls_local_include_set
+_excluded = torch._C._dispatch_tls_local_exclude_set
 
 _LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add(DispatchKey.ZeroTensor)
-_FACTORIES, _CPU = DispatchKeySet(DispatchKey.BackendSelect), DispatchKeySet(DispatchKey.CPU)
-_included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
+_FACTORIES = DispatchKeySet(DispatchKey.BackendSelect)
+_CPU = DispatchKeySet(DispatchKey.CPU)
+
+# Types that an operator may be given and that say nothing about devices.
+_SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
+
+# Operators whose indices may lie on the CPU, whatever the device of the tensor they index.
+_INDEXING = frozenset(
+    (
+        "index",
+        "index_put",
+        "index_put_",
+        "_index_put_impl_",
+        "_unsafe_index",
+        "_unsafe_index_put",
+    )
+)
+# Operators that take tensors of several devices on real GPUs.
+_MIXED = frozenset(
+    (
+        *_INDEXING,
+        # copies from one device to another
+        "copy",
+        "copy_",
+        "_to_copy",
+        "set_data",
+        # they look at the shape of their second argument, not at its values
+        "resize_as_",
+        "is_same_size",
+        "_has_same_storage_numel",
+        "_new_zeros_with_same_feature_meta",
+        # methods.py has checked the devices, in words of its own
+        "set_",
+        # a copy into a part of the first argument
+        "slice_scatter",
+        "select_scatter",
+        "diagonal_scatter",
+        "as_strided_scatter",
+        # they read the numbers of one argument, lengths or places of cuts, on the host
+        "_pack_padded_sequence",
+        "_pad_packed_sequence",
+        "_pack_padded_sequence_backward",
+        "tensor_split",
+        "ctc_loss",
+        "_ctc_loss",
+    )
+)
+# Operators that change the shape or the storage of an argument and are not tagged as such.
+_RESHAPES = frozenset(
+    (
+        "resize_",
+        "resize_as_",
+        "resize_as_sparse_",
+        "set_",
+        "as_strided_",
+        "copy_sparse_to_sparse_",
+    )
+)
 
 
 class _Plan:
@@ -71,8 +122,11 @@ class _Plan:
 _plans: dict[Any, _Plan] = {}
 
 
-def connect() -> None:
-    """Give the tensor class its dispatcher; the class stands below this file and cannot import it."""
+def install(patches: Patches) -> None:
+    """Give the tensor class its dispatcher; the class stands below this file and cannot import it.
+
+    Nothing of PyTorch is replaced, and nothing is put back: tensors that outlive `disable` still compute.
+    """
     VirtualTensor.run_operator = staticmethod(run)
 
 
@@ -143,8 +197,10 @@ def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[list, int, bool]
     for x in items:
         kind = type(x)
         if kind in KINDS:
-            if ordinal != x._ordinal:
-                mixed, ordinal = mixed or ordinal != -1, (x._ordinal if ordinal == -1 else ordinal)
+            if ordinal == -1:
+                ordinal = x._ordinal
+            elif ordinal != x._ordinal:
+                mixed = True
             x = x._host
         elif kind in _SCALARS:
             pass

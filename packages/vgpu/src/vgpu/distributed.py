@@ -32,7 +32,7 @@ def install(patches: Patches) -> None:
         patches.set(c10d, "default_pg_nccl_timeout", datetime.timedelta(minutes=10))
     for name in ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy"):
         kind = getattr(c10d, name, None)
-        if kind is not None:
+        if kind is not None:  # builds without CUDA, and older versions, have fewer of them
             patches.set(kind, "__init__", _refuse)
 
 

@@ -10,9 +10,20 @@ from pathlib import Path
 
 import torch
 
-_DTYPES = "float16 bfloat16 float32 float64 int8 uint8 int16 int32 int64 bool complex64 complex128"
-_NAMES = "Half BFloat16 Float Double Char Byte Short Int Long Bool ComplexFloat ComplexDouble"
-LEGACY_NAMES = {getattr(torch, d): name for d, name in zip(_DTYPES.split(), _NAMES.split(), strict=True)}
+LEGACY_NAMES = {
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.float32: "Float",
+    torch.float64: "Double",
+    torch.int8: "Char",
+    torch.uint8: "Byte",
+    torch.int16: "Short",
+    torch.int32: "Int",
+    torch.int64: "Long",
+    torch.bool: "Bool",
+    torch.complex64: "ComplexFloat",
+    torch.complex128: "ComplexDouble",
+}
 
 
 @functools.cache
@@ -108,7 +119,8 @@ def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]])
         return _convolution_mismatch(named)
     gpus = [t for _, t in named if t.is_cuda]
     overload = "" if func._overloadname == "default" else func._overloadname
-    name, overload = _ON_CUDA.get(name, name), "" if name in _ON_CUDA else overload
+    if name in _ON_CUDA:
+        name, overload = _ON_CUDA[name], ""
     entry = _yaml_entry(name, overload)
     if _iterates(entry):
         common = gpus[0].device
@@ -126,8 +138,11 @@ def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]])
 
 def _kernel(name: str, overload: str, structured: bool) -> str:
     """What PyTorch calls the function that checks, as in torchgen/dest/register_dispatch_key.py."""
-    name += "_out" if overload.endswith("out") else ""
-    return name + (f"_{overload}" if overload else "") if structured else f"{overload}_{name}"
+    if overload.endswith("out"):
+        name = f"{name}_out"
+    if not structured:
+        return f"{overload}_{name}"
+    return f"{name}_{overload}" if overload else name
 
 
 def _convolution_mismatch(named: list[tuple[str, torch.Tensor]]) -> RuntimeError:

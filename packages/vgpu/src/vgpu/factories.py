@@ -6,7 +6,6 @@ A dispatch key reaches every thread, which a TorchDispatchMode would not: nn.Dat
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,32 +19,45 @@ from vgpu.patches import Patches
 
 _CPU_KEYS = DispatchKeySet(DispatchKey.CPU)
 # These ask C++ for the index of a bare "cuda", or CUDA itself, before any hook could.
-_DATA: list[tuple[Any, str]] = [
-    (torch, f"sparse_{layout}_tensor") for layout in ("coo", "csr", "csc", "bsr", "bsc", "compressed")
-]
-_DATA += [(torch, "tensor"), (torch, "as_tensor"), (torch, "asarray"), (torch.Tensor, "new_tensor")]
-_DATA += [(torch.nested._nested, "nested_tensor"), (torch.Tensor, "_make_wrapper_subclass")]  # type: ignore[attr-defined]
+_CONSTRUCTORS: tuple[tuple[Any, str], ...] = (
+    # from data
+    (torch, "tensor"),
+    (torch, "as_tensor"),
+    (torch, "asarray"),
+    (torch.Tensor, "new_tensor"),
+    # from data of layouts of their own
+    (torch, "sparse_coo_tensor"),
+    (torch, "sparse_csr_tensor"),
+    (torch, "sparse_csc_tensor"),
+    (torch, "sparse_bsr_tensor"),
+    (torch, "sparse_bsc_tensor"),
+    (torch, "sparse_compressed_tensor"),
+    (torch.nested._nested, "nested_tensor"),  # type: ignore[attr-defined]
+    # of subclasses that are not dense tensors themselves
+    (torch.Tensor, "_make_wrapper_subclass"),
+)
 
 
-def install(patches: Patches) -> torch.library.Library:
-    """Catch the factories and constructors; returns the library that holds the hooks."""
+def install(patches: Patches) -> None:
+    """Catch the factories and constructors."""
     known = _device_constructors()  # a cached set; set_default_device acts on its members
     patches.on_restore(_device_constructors.cache_clear)
-    for owner, name in _DATA:
+    for owner, name in _CONSTRUCTORS:
         located = _located(getattr(owner, name))
         if getattr(owner, name) in known:
             known.add(located)
         patches.set(owner, name, staticmethod(located) if name == "_make_wrapper_subclass" else located)
-    library = torch.library.Library("aten", "IMPL")
-    patches.on_restore(library._destroy)
-    # Ranges end in `empty`, too, but then in a resize, which costs more than all else.
-    aten, arange = torch.ops.aten, torch.ops.aten.arange
-    made = (aten.empty.memory_format, aten.empty_strided.default, aten._efficientzerotensor.default)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Warning only once for all operators")
-        for op in (*made, arange.default, arange.start, arange.start_step):
-            library.impl(op, _hook(op), "BackendSelect")
-    return library
+    aten = torch.ops.aten
+    for op in (
+        aten.empty.memory_format,
+        aten.empty_strided.default,
+        aten._efficientzerotensor.default,
+        # Ranges end in `empty`, too, but then in a resize, which costs more than all else.
+        aten.arange.default,
+        aten.arange.start,
+        aten.arange.start_step,
+    ):
+        patches.kernel(op, _hook(op), "BackendSelect")
 
 
 def _located(constructor: Callable) -> Callable:

@@ -31,9 +31,10 @@ def install(patches: Patches) -> None:
         self.data = torch.empty(shape, device=home if device is None else device, dtype=dtype)
 
     patches.set(mixin, "materialize", materialize_at_home)
-    patches.set(mixin, "device", property(device_of))
+    # The mixin has none of the following four: the classes that it is part of inherit them from Tensor.
+    patches.set(mixin, "device", property(device_of), may_be_missing=True)
     for name, dtype in (("half", torch.float16), ("float", torch.float32), ("double", torch.float64)):
-        patches.set(mixin, name, lambda parameter, dtype=dtype: moved(parameter, (dtype,), {}))
+        patches.set(mixin, name, lambda parameter, dtype=dtype: moved(parameter, (dtype,), {}), may_be_missing=True)
     for kind in (UninitializedParameter, UninitializedBuffer):
         patches.set(kind, "__new__", staticmethod(_maker(kind.__new__)))
 

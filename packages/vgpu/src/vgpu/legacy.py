@@ -38,7 +38,7 @@ _TYPES = {f"{name}Tensor": _TensorType(f"{name}Tensor", dtype) for dtype, name i
 def install(patches: Patches) -> None:
     """Replace the types of `torch.cuda`, and the two methods of tensors that go by types."""
     for name, kind in _TYPES.items():
-        if hasattr(torch.cuda, name):
+        if hasattr(torch.cuda, name):  # complex numbers never had a type
             patches.set(torch.cuda, name, kind)
     patches.set(Tensor, "type", change_type)
     patches.set(Tensor, "new", new)

@@ -15,14 +15,29 @@ from vgpu.patches import Patches
 from vgpu.set_data import set_data
 from vgpu.tensor import is_virtual
 
-_PRINT_DEVICES = [(owner, name) for owner in (torch, Tensor) for name in ("tensor_split", "take_along_dim")]
-_PRINT_DEVICES += [(torch, "stft"), (torch, "gradient"), (torch.linalg, "multi_dot"), (torch.linalg, "matrix_rank")]
-_PRINT_DEVICES += [(owner, "scaled_dot_product_attention") for owner in (torch._C._nn, torch.nn.functional)]
-_PRESERVE = torch.preserve_format
+# The functions of PyTorch that print devices before any operator is called.
+_PRINT_DEVICES: tuple[tuple[Any, str], ...] = (
+    (torch, "gradient"),
+    (torch, "stft"),
+    (torch, "take_along_dim"),
+    (torch, "tensor_split"),
+    (Tensor, "take_along_dim"),
+    (Tensor, "tensor_split"),
+    (torch.linalg, "matrix_rank"),
+    (torch.linalg, "multi_dot"),
+    # one function, under the name that C++ gives it and under the public one
+    (torch._C._nn, "scaled_dot_product_attention"),
+    (torch.nn.functional, "scaled_dot_product_attention"),
+)
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
+# The methods of C++ beneath those that are replaced.
 _base: Any = torch._C.TensorBase
-_to, _data, _grad = _base.to, _base.data, _base.grad
-_device, _is_cpu, _get_device = _base.device.__get__, _base.is_cpu.__get__, _base.get_device
+_to = _base.to
+_data = _base.data
+_grad = _base.grad
+_device = _base.device.__get__
+_is_cpu = _base.is_cpu.__get__
+_get_device = _base.get_device
 
 
 class _Attribute(property):
@@ -37,7 +52,8 @@ class _Attribute(property):
 
 def install(patches: Patches) -> None:
     """Replace the methods, and the question nn.Module asks before it assigns `.data`."""
-    patches.functions(Tensor, "", to, cuda, pin_memory, is_pinned, get_device, set_)
+    patches.functions(Tensor, "", to, pin_memory, is_pinned, get_device, set_)
+    patches.set(Tensor, "cuda", to_cuda)
     patches.set(Tensor, "device", _Attribute("device", _read_device))
     patches.set(Tensor, "is_cuda", _Attribute("is_cuda", lambda tensor: _read_device(tensor).type == "cuda"))
     patches.set(Tensor, "is_cpu", _Attribute("is_cpu", lambda tensor: _read_device(tensor).type == "cpu"))
@@ -51,7 +67,6 @@ def install(patches: Patches) -> None:
         # True makes Module._apply keep the Parameter object and assign `.data`, as it does for real GPUs.
         return is_virtual(input) or is_virtual(from_) or compatible(input, from_)
 
-    # The functions of PyTorch that print devices before any operator is called.
     for owner, name in _PRINT_DEVICES:
         patches.set(owner, name, _in_public_words(getattr(owner, name)))
     patches.set(torch, "_has_compatible_shallow_copy_type", _has_compatible_shallow_copy_type)
@@ -69,6 +84,7 @@ def _in_public_words(function: Callable) -> Callable:
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`x.to(...)` in every form: C++ is told `cpu:k+1` where the caller says `cuda:k`."""
     if isinstance(self, UninitializedTensorMixin):
         return lazy.moved(self, args, kwargs)
     if args and isinstance(args[0], (str, _Device, int)):
@@ -78,20 +94,25 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return _to(self, *args, **kwargs)
 
 
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+def to_cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """`x.cuda(device)`: x on that virtual GPU, or on the current one."""
     ordinal = devices.check(devices.current()) if device is None else devices.ordinal_of(device)
     if ordinal is None:
         raise RuntimeError(f"Invalid device, must be cuda device but got {device}")
     if isinstance(self, UninitializedTensorMixin):
         return lazy.moved(self, (devices.PUBLIC[ordinal],), {})
-    return _to(self, devices.INTERNAL[ordinal], non_blocking=non_blocking, memory_format=memory_format or _PRESERVE)
+    if memory_format is None:
+        memory_format = torch.preserve_format
+    return _to(self, devices.INTERNAL[ordinal], non_blocking=non_blocking, memory_format=memory_format)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """`x.pin_memory()` of a tensor on the CPU: a copy that says that it is pinned."""
     return self if is_pinned(self) else memory.pin(self.clone())
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """`x.is_pinned()` of a tensor on the CPU."""
     return self.layout is torch.strided and memory.is_pinned(self.untyped_storage())
 
 
@@ -103,6 +124,7 @@ def _read_device(self: Tensor) -> torch.device:
 
 
 def get_device(self: Tensor) -> int:
+    """`x.get_device()`: k for a wrapper around a tensor on `cuda:k`, what C++ says for all other tensors."""
     index = _get_device(self)
     return index - 1 if index > 0 and _is_cpu(self) else index
 
@@ -114,9 +136,11 @@ def set_(self: Tensor, source: Any = None, *layout: Any) -> Tensor:
         ordinal = memory.ordinal_of(storage.untyped_storage() if isinstance(storage, Tensor) else storage)
         if ordinal != self._ordinal:
             place = devices.CPU if ordinal is None else devices.PUBLIC[ordinal]
-            text = f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different '
-            raise RuntimeError(f'{text}device "{place}".  This is no longer allowed; the devices must match.')
-    return _base.set_(self, *(() if source is None else (source, *layout)))
+            raise RuntimeError(
+                f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different '
+                f'device "{place}".  This is no longer allowed; the devices must match.'
+            )
+    return _base.set_(self) if source is None else _base.set_(self, source, *layout)
 
 
 def _set_grad(self: Tensor, grad: Tensor | None) -> None:

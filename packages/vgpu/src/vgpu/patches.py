@@ -2,31 +2,71 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
+
+import torch
 
 _ABSENT = object()
 
 
 class Patches:
-    """Replaced attributes with their originals."""
+    """Replaced attributes with their originals, and the kernels that stand in the dispatcher."""
 
     def __init__(self) -> None:
         self._originals: list[tuple[Any, str, Any]] = []
         self._undo: list[Callable[[], None]] = []
+        self._library: torch.library.Library | None = None
 
-    def set(self, owner: Any, name: str, value: Any) -> None:
-        """Replace `owner.name`. An attribute that was inherited or missing is deleted again by `restore`."""
+    def set(self, owner: Any, name: str, value: Any, *, may_be_missing: bool = False) -> None:
+        """Replace `owner.name`. An attribute that was inherited or missing is deleted again by `restore`.
+
+        Args:
+            owner: a module, a class or an object.
+            name: an attribute that `owner` has, itself or by inheritance.
+            value: what stands in its place until `restore`.
+            may_be_missing: True for the names that some builds or versions of PyTorch do not have.
+
+        Raises:
+            AttributeError: if there is no such attribute. PyTorch has then renamed or removed it, and what is set
+                under the old name would be reached by nobody.
+        """
+        if not (may_be_missing or hasattr(owner, name)):
+            raise AttributeError(
+                f"torch {torch.__version__} has no {_described(owner)}.{name}, which virtual GPUs replace"
+            )
         self._originals.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
 
-    def functions(self, owner: Any, prefix: str, *functions: Callable) -> None:
+    def functions(self, owner: Any, prefix: str, *functions: Callable, may_be_missing: bool = False) -> None:
         """Replace `owner.<prefix><name>` by each function, under the function's own name."""
         for function in functions:
-            self.set(owner, prefix + function.__name__, function)
+            self.set(owner, prefix + function.__name__, function, may_be_missing=may_be_missing)
+
+    def kernel(self, operator: str | torch._ops.OpOverload, function: Callable, key: str) -> None:
+        """Let `function` be what an operator of aten runs at a dispatch key, for all threads.
+
+        Args:
+            operator: the overload, or its name without the namespace, as in "normal_" or "add.Tensor".
+            function: called with the operator's arguments.
+            key: the name of the dispatch key, as in "CPU".
+        """
+        if self._library is None:
+            self._library = torch.library.Library("aten", "IMPL")
+            self.on_restore(self._take_kernels_away)
+        with warnings.catch_warnings():
+            # PyTorch says once in a process that kernels of its own are overridden, which is what is meant here.
+            warnings.filterwarnings("ignore", message="Warning only once for all operators")
+            self._library.impl(operator, function, key)
+
+    def _take_kernels_away(self) -> None:
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
 
     def on_restore(self, undo: Callable[[], None]) -> None:
-        """Call `undo` when everything is put back: for what is no attribute, as kernels of the dispatcher."""
+        """Call `undo` when everything is put back: for what is not an attribute."""
         self._undo.append(undo)
 
     def forget(self, cached: Any) -> None:
@@ -44,3 +84,10 @@ class Patches:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
+
+
+def _described(owner: Any) -> str:
+    """The dotted name of a module or class."""
+    if isinstance(owner, type):
+        return f"{owner.__module__}.{owner.__qualname__}"
+    return getattr(owner, "__name__", repr(owner))

@@ -7,8 +7,9 @@ entry of it here is an object whose unpickling switches virtual GPUs on.
 from __future__ import annotations
 
 import multiprocessing.spawn
+from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.multiprocessing import reductions
@@ -17,20 +18,16 @@ from vgpu import devices, memory, tensor
 from vgpu.patches import Patches
 
 
-class _Switch:
+class Switch:
     """Pickles as the call that enables virtual GPUs in the process that unpickles it."""
+
+    start: ClassVar[Callable[[int, str | None, int], None]]  # filled in by switch.py, which stands above this file
 
     def __init__(self, *machine: Any) -> None:
         self.machine = machine
 
     def __reduce__(self) -> Any:
-        return _enable_in_child, self.machine
-
-
-def _enable_in_child(gpus: int, ignored: str | None, capacity: int) -> None:
-    from vgpu import switch  # here, for switch imports this module
-
-    switch.start(gpus, ignored, capacity)
+        return type(self).start, self.machine
 
 
 def install(patches: Patches) -> None:
@@ -39,7 +36,7 @@ def install(patches: Patches) -> None:
 
     def get_preparation_data(name: str) -> dict:
         data = original(name)
-        data["vgpu"] = _Switch(devices.total(), devices.ignored(), memory.capacity())
+        data["vgpu"] = Switch(devices.total(), devices.ignored(), memory.capacity())
         return data
 
     patches.set(multiprocessing.spawn, "get_preparation_data", get_preparation_data)

@@ -18,9 +18,24 @@ from vgpu.patches import Patches
 
 DEFAULT_SEED = 67280421310721  # of every default generator of PyTorch that nobody has seeded
 
-# Operators that draw in place; those that make a tensor end in one of them.
-_TAKE_GENERATORS = "bernoulli bernoulli_ binomial cauchy_ exponential_ geometric_ log_normal_ multinomial "
-_TAKE_GENERATORS += "normal normal_ poisson random_ uniform_"
+# Operators that draw from a generator they are given; factories such as `torch.rand` end in one of them.
+_TAKE_GENERATORS = (
+    # in place
+    "bernoulli_",
+    "cauchy_",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "normal_",
+    "random_",
+    "uniform_",
+    # into a new tensor, of the shape of an argument
+    "bernoulli",
+    "binomial",
+    "multinomial",
+    "normal",
+    "poisson",
+)
 
 
 class _Drawing(threading.local):
@@ -59,6 +74,7 @@ class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
+        """`cuda:k` for a generator of virtual GPU k."""
         return devices.CPU if self._ordinal is None else devices.PUBLIC[self._ordinal]
 
 
@@ -67,21 +83,22 @@ _known: weakref.WeakValueDictionary[int, VirtualGenerator] = weakref.WeakValueDi
 
 
 def install(patches: Patches) -> None:
-    """Replace `torch.Generator`, and give each device its default generator."""
+    """Replace `torch.Generator`, give each device its default generator, and watch who draws from it."""
     _generators.clear()
     patches.set(torch, "Generator", VirtualGenerator)
     patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
+    _refuse_on_cpu(patches)
 
 
-def refuse_on_cpu(library: torch.library.Library) -> None:
+def _refuse_on_cpu(patches: Patches) -> None:
     """Let operators on CPU tensors refuse a virtual GPU's generator, which is a CPU generator to C++."""
-    for name in _TAKE_GENERATORS.split():
+    for name in _TAKE_GENERATORS:
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads():
             op = getattr(packet, overload)
             if "out" not in overload and any(a.name == "generator" for a in op._schema.arguments):
                 qualified = name if overload == "default" else f"{name}.{overload}"
-                library.impl(qualified, _on_cpu(op.redispatch), "BackendSelect")
+                patches.kernel(qualified, _on_cpu(op.redispatch), "BackendSelect")
 
 
 def _on_cpu(redispatch: Callable) -> Callable:

@@ -21,8 +21,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from vgpu import devices, errors, lazy, subclasses
 from vgpu.tensor import VirtualTensor, is_virtual, view
 
+# What C++ does beneath the attributes that are replaced.
 _base: Any = torch._C.TensorBase
-_data, _grad = _base.data, _base.grad
+_data = _base.data
+_grad = _base.grad
 _owners: Any = WeakTensorKeyDictionary()  # gradients on another device than their tensor -> a reference to that tensor
 
 
@@ -46,14 +48,16 @@ def set_data(self: Tensor, new: Tensor) -> None:
 def _move(self: Tensor, new: Tensor) -> None:
     """Swap the C++ tensor under a Python object: the object stays the one that optimizers and modules hold."""
     owner = _owner(self)
-    is_param, held = isinstance(self, torch.nn.Parameter), self._use_count() > 1  # type: ignore[attr-defined]
+    is_param = isinstance(self, torch.nn.Parameter)
+    held = self._use_count() > 1  # type: ignore[attr-defined]
     if held and not (is_param or self.requires_grad or owner is not None):
         raise errors.not_simulated(
             f"assigning .data on {new.device} to a tensor on {self.device} that is a gradient, is the base of a view "
             "or was saved by a graph: they would keep the old data. Make a new tensor with .to() and use that instead"
         )
     fresh = _like(self, new)
-    hooks, after = self._backward_hooks, self._post_accumulate_grad_hooks  # type: ignore[attr-defined]
+    hooks = self._backward_hooks
+    after = self._post_accumulate_grad_hooks  # type: ignore[attr-defined]
     if self.is_leaf and self.requires_grad and held:
         hooks = OrderedDict() if hooks is None else hooks  # one dictionary for all graphs, whenever they were recorded
     _swap(self, fresh, new)
@@ -87,17 +91,20 @@ class _Moved(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, self: Tensor, fresh: Tensor) -> Tensor:
+        """The new tensor, with the old one as what it was computed from."""
         ctx.place = self.device
         return fresh.view_as(fresh)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+        """Raise what real hardware raises."""
         raise RuntimeError(f"invalid gradient at index 0 - expected device {ctx.place} but got {grad.device}")
 
 
 def _swap(self: Tensor, fresh: Tensor, new: Tensor) -> None:
     """Exchange the C++ tensors; each Python object gets the class and the device that belong to what it has now."""
-    kind, is_param = type(self), isinstance(self, torch.nn.Parameter)
+    kind = type(self)
+    is_param = isinstance(self, torch.nn.Parameter)
     place: dict[str, Any] = {k: self.__dict__[k] for k in ("_host", "_ordinal") if k in self.__dict__}
     own = {k: v for k, v in self.__dict__.items() if k not in place}
     torch._C._swap_tensor_impl(self, fresh)  # type: ignore[attr-defined]
@@ -110,7 +117,9 @@ def _swap(self: Tensor, fresh: Tensor, new: Tensor) -> None:
         named = is_param and kind is VirtualTensor  # a parameter of the CPU needs no mark, its class says it
         self.__dict__ = {k: v for k, v in own.items() if not (named and k == "_is_param")}
         self.__class__ = torch.nn.Parameter if named else subclasses.user_class(kind)
-    fresh.__class__, fresh.__dict__ = (VirtualTensor if place else Tensor), place  # graphs may have saved it
+    # Graphs may have saved it, so what was here gets the class that fits it.
+    fresh.__class__ = VirtualTensor if place else Tensor
+    fresh.__dict__ = place
 
 
 def _hand_on(self: Tensor, old: Tensor) -> None:
@@ -144,7 +153,10 @@ def _attach(tensor: Tensor, grad: Tensor, owner: Tensor | None = None) -> None:
     elif (tensor.shape, tensor.dtype) == (grad.shape, grad.dtype):
         _grad.__set__(tensor, grad)
         return
-    data, shape = _data.__get__(tensor), torch.empty((), dtype=grad.dtype).expand(grad.shape)
+    # C++ compares the two when a gradient is assigned: for that moment the tensor has the gradient's shape and dtype,
+    # and one of the two says that it lies where the other does.
+    data = _data.__get__(tensor)
+    shape = torch.empty((), dtype=grad.dtype).expand(grad.shape)
     liar = tensor if is_virtual(tensor) else grad
     told = liar.__dict__.get("_ordinal")
     try:

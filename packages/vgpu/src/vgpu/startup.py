@@ -16,6 +16,7 @@ class _AfterTorch:
     """An import hook that waits for torch, lets it load, and switches virtual GPUs on."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """Where torch is; once it is loaded, virtual GPUs are on. Other modules are left to other hooks."""
         if name != "torch":
             return None
         sys.meta_path.remove(self)  # type: ignore[arg-type]

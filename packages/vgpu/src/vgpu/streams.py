@@ -17,8 +17,6 @@ _HIGHEST = -3  # the priority of the most urgent streams PyTorch makes
 _CLOCK = 2.5e8  # cycles a second of a virtual GPU, which nothing but `sleep` counts
 
 busy: dict[Stream, float] = {}  # streams that sleep or slept, and until when on the clock of `time.monotonic`
-
-
 _current = threading.local()  # the streams that are current in a thread, by the name of their device
 
 
@@ -70,21 +68,27 @@ class Stream:
         devices.set_current(ordinal)
 
     def query(self) -> bool:
+        """True where the stream does not sleep."""
         return busy.get(self, 0.0) <= time.monotonic()
 
     def is_capturing(self) -> bool:
+        """False: CUDA graphs are not simulated."""
         return False
 
     def synchronize(self) -> None:
+        """Wait until the stream does not sleep any more."""
         _wait(busy.get(self, 0.0))
 
     def wait_stream(self, stream: Any) -> None:
+        """Sleep as long as `stream` does."""
         self.wait_event(stream.record_event())
 
     def wait_event(self, event: Any) -> None:
+        """Sleep until `event` has happened."""
         event.wait(self)
 
     def record_event(self, event: Event | None = None) -> Event:
+        """Record `event`, or a new one, on this stream, and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
@@ -104,18 +108,23 @@ class Event:
         return f"<torch.cuda.Event {f'{id(self):#x}' if self._time else 'uninitialized'}>"
 
     def record(self, stream: Stream | None = None) -> None:
+        """Let the event happen when what `stream` does now is done; without it, the current stream."""
         stream = stream or current(devices.current())
-        self.device, self._time = stream.device, max(time.monotonic(), busy.get(stream, 0.0))
+        self.device = stream.device
+        self._time = max(time.monotonic(), busy.get(stream, 0.0))
 
     def query(self) -> bool:
+        """True where the event has happened, or was never recorded."""
         return self._time <= time.monotonic()
 
     def wait(self, stream: Stream | None = None) -> None:
+        """Let `stream`, or the current one, sleep until the event has happened."""
         stream = stream or current(devices.current())
         if not self.query():
             busy[stream] = max(self._time, busy.get(stream, 0.0))
 
     def synchronize(self) -> None:
+        """Wait until the event has happened."""
         _wait(self._time)
 
     def elapsed_time(self, end: Event) -> float:

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import warnings
 from collections.abc import Iterator
 
 import torch
 
-from vgpu import batch_norm, devices, dispatch, factories, rng
+from vgpu import (
+    autocast,
+    backward,
+    batch_norm,
+    comm,
+    compiler,
+    cuda,
+    devices,
+    dispatch,
+    distributed,
+    factories,
+    fake,
+    integers,
+    lazy,
+    legacy,
+    methods,
+    processes,
+    rng,
+    serialization,
+    subclasses,
+    unsimulated,
+)
 from vgpu import memory as accounts
 from vgpu.patches import Patches
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
-
-# What is replaced, in this order: each of these files of the package has an `install`.
-_SURFACES = ["cuda", "comm", "rng", "backward", "autocast", "methods", "subclasses", "legacy", "integers", "lazy"]
-_SURFACES += ["serialization", "processes", "distributed", "compiler", "fake", "unsimulated"]
 
 _patches = Patches()
 
@@ -52,7 +68,14 @@ def enable(gpus: int | None = None, force: bool = False, memory: int | str | Non
 
 
 def start_if_changed(gpus: int, ignored: str | None) -> None:
-    """`start`, unless this process has exactly these virtual GPUs already."""
+    """`enable` for a program that chooses its machine itself, also where real GPUs are visible.
+
+    A second call with the same arguments does nothing, so tensors and the current device stay as they are.
+
+    Args:
+        gpus: 1 to 64.
+        ignored: a value of CUDA_VISIBLE_DEVICES that was meant for real GPUs and hides no virtual one, or None.
+    """
     if gpus != devices.total() or ignored != devices.ignored():
         start(gpus, ignored)
 
@@ -64,17 +87,52 @@ def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
         gpus: 1 to 64.
         ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
         capacity: bytes of memory of each.
+
+    Raises:
+        AttributeError: if this version of PyTorch lacks a name that would be replaced. Nothing is replaced then.
     """
     disable()
     _warn_if_untested()
     devices.configure(gpus, ignored)
     accounts.configure(capacity)
-    dispatch.connect()
-    library = factories.install(_patches)
-    rng.refuse_on_cpu(library)
-    batch_norm.install(library)
-    for surface in _SURFACES:
-        importlib.import_module(f"vgpu.{surface}").install(_patches)
+    try:
+        _install(_patches)
+    except BaseException:
+        disable()
+        raise
+
+
+def _install(patches: Patches) -> None:
+    """Replace everything. One order matters, that of the first two: the others could stand in any order."""
+    # integers.py leaves alone what factories.py has wrapped: wrapped twice, torch.export would not recognise it.
+    factories.install(patches)
+    integers.install(patches)
+    # Devices, and what belongs to each.
+    cuda.install(patches)
+    rng.install(patches)
+    comm.install(patches)
+    # Tensors, their operators and methods, and modules.
+    dispatch.install(patches)
+    methods.install(patches)
+    subclasses.install(patches)
+    legacy.install(patches)
+    lazy.install(patches)
+    batch_norm.install(patches)
+    # Autograd and autocast.
+    backward.install(patches)
+    autocast.install(patches)
+    # Files and processes.
+    serialization.install(patches)
+    processes.install(patches)
+    distributed.install(patches)
+    # Programs that are traced or compiled.
+    compiler.install(patches)
+    fake.install(patches)
+    # What no file above provides.
+    unsimulated.install(patches)
+
+
+processes.Switch.start = staticmethod(start)
 
 
 def disable() -> None:

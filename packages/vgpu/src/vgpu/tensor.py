@@ -50,18 +50,22 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
+        """`cuda:k`."""
         return devices.PUBLIC[self._ordinal]
 
     is_cuda = property(lambda self: True)
     is_cpu = property(lambda self: False)
 
     def get_device(self) -> int:
+        """k of `cuda:k`."""
         return self._ordinal
 
     def cpu(self, memory_format: torch.memory_format = torch.preserve_format) -> torch.Tensor:
+        """A copy on the CPU, tracked by autograd."""
         return self.to("cpu", memory_format=memory_format)
 
     def numpy(self, *, force: bool = False) -> Any:
+        """The values as an array, if `force` allows a copy to the CPU; else TypeError, as for tensors of real GPUs."""
         if not force:
             raise errors.not_numpy(self.device)
         return self.detach().cpu().numpy(force=True)
@@ -73,21 +77,26 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
         return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 
     def tolist(self) -> Any:
+        """The values as nested lists of numbers."""
         return self.detach().cpu().tolist()
 
     def is_pinned(self, device: Any = None) -> bool:
+        """False: only memory of the host can be pinned."""
         return False
 
     def pin_memory(self, device: Any = None) -> torch.Tensor:
+        """Raise what PyTorch raises: only memory of the host can be pinned."""
         raise RuntimeError(f"cannot pin '{errors.tensor_type(self)}' only dense CPU tensors can be pinned")
 
     def record_stream(self, stream: Any) -> None:
         """Streams run in order here, so no memory is ever reused too early."""
 
     def share_memory_(self) -> VirtualTensor:
+        """The tensor itself: memory of GPUs can be shared as it is."""
         return self
 
     def is_shared(self) -> bool:
+        """True, as for every tensor on a GPU."""
         return True
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]

@@ -9,16 +9,58 @@ import torch
 
 from vgpu.patches import Patches
 
-# Graphs, the blocks of the allocator, the driver and what it measures, storages by type.
-_CUDA = """
-    CUDAGraph graph graph_pool_handle make_graphed_callables export_dot export_graph_data
-    MemPool use_mem_pool CUDAPluggableAllocator change_current_allocator caching_allocator_alloc memory_snapshot
-    caching_allocator_delete caching_allocator_enable host_memory_stats host_memory_stats_as_nested_dict
-    reset_accumulated_host_memory_stats reset_peak_host_memory_stats
-    cudart check_error current_blas_handle current_solver_handle GreenContext ExternalStream get_stream_from_external
-    clock_rate device_memory_used memory_usage power_draw temperature utilization list_gpu_processes
-"""
-_STORAGES = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short"
+_CUDA = (
+    # graphs
+    "CUDAGraph",
+    "export_dot",
+    "export_graph_data",
+    "graph",
+    "graph_pool_handle",
+    "make_graphed_callables",
+    # the blocks of the allocator, and the one for pinned memory of the host
+    "CUDAPluggableAllocator",
+    "MemPool",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "caching_allocator_enable",
+    "change_current_allocator",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "memory_snapshot",
+    "reset_accumulated_host_memory_stats",
+    "reset_peak_host_memory_stats",
+    "use_mem_pool",
+    # the libraries of CUDA, and streams made by them
+    "ExternalStream",
+    "GreenContext",
+    "check_error",
+    "cudart",
+    "current_blas_handle",
+    "current_solver_handle",
+    "get_stream_from_external",
+    # what the driver measures
+    "clock_rate",
+    "device_memory_used",
+    "list_gpu_processes",
+    "memory_usage",
+    "power_draw",
+    "temperature",
+    "utilization",
+    # storages by type
+    "BFloat16Storage",
+    "BoolStorage",
+    "ByteStorage",
+    "CharStorage",
+    "ComplexDoubleStorage",
+    "ComplexFloatStorage",
+    "DoubleStorage",
+    "FloatStorage",
+    "HalfStorage",
+    "IntStorage",
+    "LongStorage",
+    "ShortStorage",
+)
+_ACCELERATOR = ("Graph", "get_device_capability")
 
 
 class _Markers:
@@ -30,11 +72,10 @@ class _Markers:
 
 def install(patches: Patches) -> None:
     """Replace the names by refusals of their own kind, so that `isinstance` goes on working with the classes."""
-    cuda = [*_CUDA.split(), *(f"{storage}Storage" for storage in _STORAGES.split())]
-    for owner, names in ((torch.cuda, cuda), (torch.accelerator, ["Graph", "get_device_capability"])):
+    for owner, names in ((torch.cuda, _CUDA), (torch.accelerator, _ACCELERATOR)):
         for name in names:
             original = getattr(owner, name, None)
-            if original is not None:
+            if original is not None:  # not every version has every name, and what it lacks need not be refused
                 patches.set(owner, name, _refusal(f"{owner.__name__}.{name}", original))
     patches.set(torch.cuda.nvtx, "_nvtx", _Markers())
 
