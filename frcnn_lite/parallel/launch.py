@@ -33,7 +33,7 @@ from torch.distributed import TCPStore
 
 GRACE = 1.0  # seconds after the first failure in which the others, who wait for that rank, may fail too
 PATIENCE = 0.5  # seconds: a wait without end cannot be interrupted on Windows
-ANSWER = 5.0  # seconds in which a rank that hangs may say where
+ANSWER = 20.0  # seconds in which a rank that hangs may say where; on a busy machine it waits for its turn
 HOST = "127.0.0.1"  # by number: a host name that does not resolve is the usual trouble on macOS and Windows
 # What a rank says when another is gone.
 SYMPTOM = re.compile(r"closed by peer|reset by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out|DistStoreError")

@@ -120,7 +120,8 @@ def test_virtual_gpus_reach_the_ranks(vgpu):
 def test_the_rank_that_failed_is_named_and_not_the_one_that_waited(rank, how, reason, details, capsys):
     with pytest.raises(RankFailed) as caught:
         run_ranks(workers.meet, 2, "cpu", rank, how)
-    assert time.time() - caught.value.failures[rank].when < 10  # seconds, where the other rank would wait minutes
+    # Seconds; without its help the other rank would wait for half an hour, which is the time limit of gloo.
+    assert time.time() - caught.value.failures[rank].when < 120
     assert str(caught.value) == reason and caught.value.rank == rank
     assert details in caught.value.details and any(details in note for note in caught.value.__notes__)
     if 1 - rank in caught.value.failures:
