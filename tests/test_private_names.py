@@ -47,6 +47,46 @@ def private_names(source: str) -> Iterator[str]:
             yield name
 
 
+# Private attributes that are Python's and pycocotools', and no business of PyTorch.
+OF_OTHERS = {
+    *("_Unpickler", "_current_frames", "_exit", "_extra_reducers", "_fields", "_getframe", "_make", "_replace"),
+    *("_gts", "_dts"),
+}
+ASKS = {"getattr", "hasattr", "setattr"}
+
+
+def private_attributes(trees: list[ast.Module]) -> set[str]:
+    """Attributes that begin with one underscore and that none of our own files defines: PyTorch's objects have them."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    ours = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    ours |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    ours |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    own_objects = {"self", "cls"}
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    ours |= {
+        node.attr
+        for node in attributes
+        if isinstance(node.ctx, ast.Store) and chain(node)[:1] and chain(node)[0] in own_objects
+    }
+    calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    asked = [node.args[1] for node in calls if node.func.id in ASKS and len(node.args) > 1]
+    found = {node.attr for node in attributes} | {
+        arg.value for arg in asked if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+    }
+    return {name for name in found - ours - OF_OTHERS if name.startswith("_") and not name.startswith(("__", "_vgpu"))}
+
+
+def test_attributes_of_objects_are_found_also_by_getattr():
+    tree = ast.parse("self._own = 1\nnode._own\nnode._sequence_nr()\ngetattr(node, '_input_metadata', None)\nx.public")
+    assert private_attributes([tree]) == {"_sequence_nr", "_input_metadata"}
+
+
+def test_every_private_attribute_stands_on_the_page():
+    page = PAGE.read_text(encoding="utf-8")
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files()]
+    assert sorted(name for name in private_attributes(trees) if name not in page) == []
+
+
 def test_names_are_read_through_aliases_and_only_if_private():
     source = "import torch\nfrom torch._C import DispatchKey\nDispatchKey.CPU\ntorch.ops.aten\ntorch._C._nn.flat(1)"
     assert set(private_names(source)) == {"torch._C.DispatchKey", "torch._C.DispatchKey.CPU", "torch._C._nn.flat"}
