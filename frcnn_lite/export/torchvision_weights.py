@@ -23,7 +23,7 @@ RENAMED = {
 def torchvision_config(num_classes: int = 90, **changes: Any) -> FasterRCNNConfig:
     """The configuration of `torchvision.models.detection.fasterrcnn_resnet50_fpn`, in inference.
 
-    num_classes: foreground classes, one less than torchvision's number; changes: fields that shall differ.
+    num_classes: foreground classes, one less than torchvision's number; changes: fields that are to differ.
     """
     fields: dict[str, Any] = {
         "num_classes": num_classes,
@@ -47,6 +47,7 @@ def torchvision_config(num_classes: int = 90, **changes: Any) -> FasterRCNNConfi
         "head_layers": 2,
         "class_specific_boxes": True,
         "detection_nms_iou": 0.5,
+        "voting_iou": 1.0,
         "pre_nms_detections": 4000,
         "detections": 100,
     }
