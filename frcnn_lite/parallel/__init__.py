@@ -28,18 +28,13 @@ from frcnn_lite.parallel.process_group import (
     rank_and_size,
 )
 from frcnn_lite.parallel.reduce_loss import reduce_loss
-from frcnn_lite.parallel.step_trace import HeldTensor, MemorySample, ReplicaCall, Trace, trace
 from frcnn_lite.parallel.watchdog import CollectiveHang, Watchdog, diagnose
 
 __all__ = [
     "BalancedDataParallel",
     "CollectiveHang",
-    "HeldTensor",
     "LeftBehind",
-    "MemorySample",
     "RankFailed",
-    "ReplicaCall",
-    "Trace",
     "Watchdog",
     "any_rank",
     "balanced_chunks",
@@ -71,5 +66,4 @@ __all__ = [
     "scatter_samples",
     "share",
     "sum_over_ranks",
-    "trace",
 ]

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from torch import Tensor
 
-from frcnn_lite.parallel import Trace, chunk_sizes
+from course.step_trace import Trace
+from frcnn_lite.parallel import chunk_sizes
 
 Chunks = Sequence[Sequence[int]]
 

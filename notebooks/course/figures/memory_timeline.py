@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from course.figures.palette import VERMILLION, blend, gpu_colour
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
-from frcnn_lite.parallel import MemorySample, Trace
+from course.step_trace import MemorySample, Trace
 
 LEFT, COLUMN, BAR, RIGHT = 84, 66, 46, 92
 HEAD, LANE, TALLEST, FOOT = 84, 96, 76, 34
@@ -20,7 +20,9 @@ def memory_timeline(trace: Trace, title: str, limit: int | None = None) -> Figur
     """
     stages = trace.stages
     if not stages:
-        raise ValueError("trace has no samples: take a step inside `with trace(net, gpus) as step`, or call its mark()")
+        raise ValueError(
+            "trace has no samples: take a step inside `with trace_step(net, gpus) as step`, or call its mark()"
+        )
     most = max(*trace.peaks, limit or 0, 1)
     width, height = LEFT + len(stages) * COLUMN + RIGHT, HEAD + len(trace.gpus) * LANE + FOOT
     canvas = Canvas(max(width, 60 + len(title) * 8.4), height, title, _describe(trace, limit), at=(16, 28))

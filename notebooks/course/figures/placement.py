@@ -12,7 +12,7 @@ from course.figures.digits import cast, draw_digit
 from course.figures.palette import CPU_COLOUR, blend, gpu_colour, ink_on
 from course.figures.scatter_flow import span
 from course.figures.svg import FAINT, INK, Canvas, Figure
-from frcnn_lite.parallel import Trace
+from course.step_trace import Trace
 
 LEFT, TILE, COLUMN = 92, 26, 32
 CHIP_LETTER, CHIP_PAD, CHIP_HEIGHT = 6.2, 12, 20
@@ -47,7 +47,7 @@ class Placement:
         if len(argument) != 1:
             raise ValueError(f"argument: want one batch by name, such as x=x, got {list(argument)}")
         if not trace.calls:
-            raise ValueError("the trace holds no call: run the step inside `with trace(dp) as step`")
+            raise ValueError("the trace holds no call: run the step inside `with trace_step(dp) as step`")
         ((name, batch),) = argument.items()
         devices = [call.device for call in trace.calls]
         names = list(dict.fromkeys(tensor.name for tensor in trace.held))

@@ -11,8 +11,9 @@ from torch import nn
 from torch.nn import parallel as torch_parallel
 from verdict import verdict
 
-from frcnn_lite import parallel
 import vgpu
+from course.step_trace import trace_step
+from frcnn_lite import parallel
 
 CALLS, LOSSES = "01_dataparallel_in_four_calls", "03_a_loss_is_a_sum_and_a_count"
 
@@ -103,7 +104,7 @@ def test_there_are_four_calls(monkeypatch):
 def test_replicate_copies_all_to_each():
     net = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)).cuda()
     dp = nn.DataParallel(net)
-    with parallel.trace(dp) as trace:
+    with trace_step(dp) as trace:
         dp(torch.randn(8, 8))
     whole = sum(t.numel() * t.element_size() for t in [*net.parameters(), *net.buffers()])
     held = [sum(t.nbytes for t in trace.held if t.device == torch.device("cuda", k)) for k in range(4)]

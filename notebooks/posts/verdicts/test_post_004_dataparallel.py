@@ -10,7 +10,8 @@ from torch.nn.parallel._functions import Scatter
 from verdict import verdict
 
 import vgpu
-from frcnn_lite.parallel import BalancedDataParallel, Trace, trace
+from course.step_trace import Trace, trace_step
+from frcnn_lite.parallel import BalancedDataParallel
 
 NOTEBOOK = "05_memory_balance"
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
@@ -41,7 +42,7 @@ def second_step(net: nn.Module, gpus: list[torch.device], inside: bool) -> Trace
     )
     for _ in range(2):
         adam.zero_grad()
-        with trace(net, gpus) as memory:
+        with trace_step(net, gpus) as memory:
             memory.mark("before step")
             loss = net(x, target).mean() if inside else F.cross_entropy(net(x), target.cuda())
             loss.backward()

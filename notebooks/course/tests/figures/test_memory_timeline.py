@@ -6,14 +6,14 @@ from torch import nn
 
 import vgpu
 from course.figures import megabytes, memory_timeline
-from frcnn_lite.parallel import Trace, trace
+from course.step_trace import Trace, trace_step
 
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
 
 
 def one_step(gpus) -> Trace:
     net = nn.DataParallel(nn.Sequential(nn.Linear(8, 1000), nn.Linear(1000, 2000)).cuda(), gpus)
-    with trace(net, gpus) as step:
+    with trace_step(net, gpus) as step:
         step.mark("weights")
         net(torch.zeros(40, 8)).sum().backward()
         step.mark("backward")

@@ -9,36 +9,33 @@ from torch import nn
 
 import vgpu
 from course.figures import Placement, placement, row_weights
-from frcnn_lite import parallel
+from course.step_trace import trace_step
 
 
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.hidden, self.score = nn.Linear(3, 4), nn.Linear(4, 2)
-        self.register_buffer("mean", torch.ones(3))
-
-    def forward(self, x):
-        return self.score(self.hidden(x - self.mean).relu())
+def a_net():
+    """Two parameters and a buffer of 12 bytes."""
+    net = nn.Sequential(nn.Linear(3, 4))
+    net.register_buffer("mean", torch.ones(3))
+    return net
 
 
 def traced(gpus, rows, backward=True, output_device=0):
     x = torch.arange(3.0 * rows).view(rows, 3)
     with vgpu.virtual_gpus(gpus):
-        dp = nn.DataParallel(Net().cuda(), output_device=output_device)
-        with parallel.trace(dp) as trace:
+        dp = nn.DataParallel(a_net().cuda(), output_device=output_device)
+        with trace_step(dp) as trace:
             y = dp(x)
             if backward:
                 y.sum().backward()
-        return Placement.from_trace(trace, x=x, output=y)
+        return Placement.from_trace(trace, input=x, output=y)
 
 
 def test_a_step_as_it_was():
     step = traced(4, 10, output_device=2)
-    bytes_of = {"hidden.weight": 48, "hidden.bias": 16, "score.weight": 32, "score.bias": 8, "mean": 12}
+    bytes_of = {"0.weight": 48, "0.bias": 16, "mean": 12}
     assert [len(rows) for rows in step.rows] == [3, 3, 3, 1]
     assert list(step.held) == [bytes_of] * 4
-    assert step.copied == [0, 116, 116, 116]
+    assert step.copied == [0, 76, 76, 76]
     assert [list(names) for names in step.gradients] == [[name for name in bytes_of if name != "mean"]] * 4
     assert step.sums == {name: 0 for name in bytes_of if name != "mean"}
     assert step.output == 2
@@ -47,9 +44,9 @@ def test_a_step_as_it_was():
 def test_in_words_and_in_well_formed_markup():
     figure = placement(traced(2, 10))
     assert figure.description == (
-        "cuda:0 runs rows 0-4 with all 5 tensors of the module, 116 bytes, 0 of them copied there, and computes 4 "
-        "gradients; cuda:1 runs rows 5-9 with all 5 tensors of the module, 116 bytes, 116 of them copied there, and "
-        "computes 4 gradients. The output is gathered on cuda:0; .grad: the sum of 2 gradients each, on cuda:0."
+        "cuda:0 runs rows 0-4 with all 3 tensors of the module, 76 bytes, 0 of them copied there, and computes 2 "
+        "gradients; cuda:1 runs rows 5-9 with all 3 tensors of the module, 76 bytes, 76 of them copied there, and "
+        "computes 2 gradients. The output is gathered on cuda:0; .grad: the sum of 2 gradients each, on cuda:0."
     )
     assert figure.markup == placement(traced(2, 10)).markup
     ElementTree.fromstring(figure.markup)
@@ -62,9 +59,9 @@ def test_without_backward_there_are_no_gradients_to_add():
     assert placement(replace(step, output=None)).description.endswith("gathered on the CPU.")
 
 
-def test_what_is_no_step_is_refused():
-    module = Net()
-    with parallel.trace(module) as trace:
+def test_what_is_not_a_step_is_refused():
+    module = a_net()
+    with trace_step(module) as trace:
         pass
     with pytest.raises(ValueError, match="holds no call"):
         Placement.from_trace(trace, x=torch.zeros(1, 3), output=torch.zeros(1))

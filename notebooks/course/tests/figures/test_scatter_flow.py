@@ -12,7 +12,7 @@ import vgpu
 from course.figures import Flow, cast, scatter_flow
 from course.figures.digits import draw_digit
 from course.figures.svg import Canvas
-from frcnn_lite import parallel
+from course.step_trace import trace_step
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -31,7 +31,7 @@ def test_the_rule_and_the_run_agree(gpus, rows2):
     x1, x2 = torch.arange(10.0).reshape(10, 1), torch.arange(float(rows2)).reshape(rows2, 1)
     with vgpu.virtual_gpus(gpus):
         dp = nn.DataParallel(Pair())
-        with parallel.trace(dp) as trace:
+        with trace_step(dp) as trace:
             y1, _ = dp(x1, x2)
         run = Flow.from_trace(trace, gpus, x1=x1, x2=x2)
     assert scatter_flow(run).markup == scatter_flow(Flow.from_rule(gpus, x1=10, x2=rows2)).markup
@@ -42,7 +42,7 @@ def test_a_trace_of_two_steps_is_refused():
     x = torch.arange(4.0).reshape(4, 1)
     with vgpu.virtual_gpus(2):
         dp = nn.DataParallel(Pair())
-        with parallel.trace(dp) as trace:
+        with trace_step(dp) as trace:
             dp(x, x)
             dp(x, x)
         with pytest.raises(ValueError, match="two calls on cuda:0"):

@@ -1,4 +1,4 @@
-"""What `trace` sees of a step: rows, placement and memory, on virtual GPUs and on the CPU."""
+"""What `trace_step` sees of a step: rows, placement and memory, on virtual GPUs and on the CPU."""
 
 from collections import Counter
 from typing import Any
@@ -7,12 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite.parallel.step_trace import trace
-
-
-@pytest.fixture
-def vgpu():
-    return pytest.importorskip("vgpu", reason="it needs vgpu, which gives a machine several GPUs")
+import vgpu
+from course.step_trace import trace_step
 
 
 class Pair(nn.Module):
@@ -21,11 +17,11 @@ class Pair(nn.Module):
 
 
 @pytest.mark.parametrize(("devices", "sizes"), [(2, [5, 5]), (3, [4, 4, 2]), (5, [2] * 5), (8, [2] * 5)])
-def test_shows_the_chunks_of_data_parallel(vgpu, devices: int, sizes: list[int]) -> None:
+def test_shows_the_chunks_of_data_parallel(devices: int, sizes: list[int]) -> None:
     x1, x2 = torch.randn(10, 4), torch.randn(10, 2)
     with vgpu.virtual_gpus(devices):
         parallel = nn.DataParallel(Pair(), device_ids=list(range(devices)))
-        with trace(parallel) as step:
+        with trace_step(parallel) as step:
             parallel(x1.cuda(), x2.cuda())
         assert [str(call.device) for call in step.calls] == [f"cuda:{k}" for k in range(len(sizes))]
         assert [call.rows for call in step.calls] == [{"x1": size, "x2": size} for size in sizes]
@@ -33,11 +29,11 @@ def test_shows_the_chunks_of_data_parallel(vgpu, devices: int, sizes: list[int])
         assert [len(rows) for rows in found] == sizes and [row for rows in found for row in rows] == list(range(10))
 
 
-def test_shows_the_rows_that_vanish(vgpu) -> None:
+def test_shows_the_rows_that_vanish() -> None:
     x1, x2 = torch.randn(10, 3, 4), torch.randn(1, 2)
     with vgpu.virtual_gpus(2):
         parallel = nn.DataParallel(Pair(), device_ids=[0, 1])
-        with trace(parallel) as step:
+        with trace_step(parallel) as step:
             parallel(x1.cuda(), x2.cuda())
         assert step.find_rows("x1", x1) == [[0, 1, 2, 3, 4]]
         assert step.find_rows("x2", x2) == [[0]]
@@ -46,14 +42,14 @@ def test_shows_the_rows_that_vanish(vgpu) -> None:
 def test_rows_of_one_number() -> None:
     seeds = torch.tensor([5, 3, 8])
     module = Pair()
-    with trace(module) as step:
+    with trace_step(module) as step:
         module(seeds[1:], seeds)
     assert step.find_rows("x1", seeds) == [[1, 2]]
 
 
 def test_a_plain_module_nested_arguments_and_keywords() -> None:
     module = Pair()
-    with trace(module) as step:
+    with trace_step(module) as step:
         module(torch.zeros(3, 2), x2=torch.zeros(2), extra=[{"boxes": torch.zeros(4, 4)}, "text", torch.tensor(1.0)])
     module(torch.zeros(1), torch.zeros(1))  # no longer traced
     (call,) = step.calls
@@ -65,7 +61,7 @@ def test_a_plain_module_nested_arguments_and_keywords() -> None:
 def test_equal_rows_are_dealt_out_in_order_and_foreign_rows_are_minus_one() -> None:
     module = Pair()
     original = torch.tensor([[1.0], [1.0], [float("nan")], [2.0]])
-    with trace(module) as step:
+    with trace_step(module) as step:
         module(original[:2], original)
         module(torch.tensor([[float("nan")], [1.0], [5.0]]), original)
     assert step.find_rows("x1", original) == [[0, 1], [2, 0, -1]]
@@ -73,7 +69,7 @@ def test_equal_rows_are_dealt_out_in_order_and_foreign_rows_are_minus_one() -> N
 
 def test_an_unknown_argument_is_named() -> None:
     module = Pair()
-    with trace(module) as step:
+    with trace_step(module) as step:
         module(torch.zeros(1), torch.zeros(1))
     with pytest.raises(KeyError, match="had no tensor 'x3', but \\['x1', 'x2'\\]"):
         step.find_rows("x3", torch.zeros(1))
@@ -81,9 +77,9 @@ def test_an_unknown_argument_is_named() -> None:
 
 def test_a_call_that_fails_is_still_seen() -> None:
     module = Pair()
-    with trace(module) as first, pytest.raises(TypeError):
+    with trace_step(module) as first, pytest.raises(TypeError):
         module(torch.zeros(2, 1))
-    with trace(module) as second, pytest.raises(TypeError):
+    with trace_step(module) as second, pytest.raises(TypeError):
         module(torch.zeros(2, 1), torch.zeros(1), torch.zeros(1), wrong=torch.zeros(1))
     assert first.calls[0].rows == {"x1": 2}
     assert second.calls[0].rows == {"args[0]": 2, "args[1]": 1, "args[2]": 1, "wrong": 1}
@@ -104,11 +100,11 @@ BYTES = 4 * (3 * 4 + 4 + 4 * 2 + 2 + 3)
 
 
 @pytest.mark.parametrize(("gpus", "used"), [(2, 2), (3, 3), (8, 5)])
-def test_every_replica_holds_every_weight_and_the_sum_is_on_the_first(vgpu, gpus, used):
+def test_every_replica_holds_every_weight_and_the_sum_is_on_the_first(gpus, used):
     with vgpu.virtual_gpus(gpus):
         dp = nn.DataParallel(Net().cuda())
         x = torch.randn(9, 3)
-        with trace(dp) as step:
+        with trace_step(dp) as step:
             dp(x).sum().backward()
         devices = [torch.device("cuda", k) for k in range(used)]
         held = Counter((tensor.name, tensor.device) for tensor in step.held)
@@ -121,17 +117,17 @@ def test_every_replica_holds_every_weight_and_the_sum_is_on_the_first(vgpu, gpus
 
 def test_a_bare_module_copies_nothing():
     module = Net()
-    with trace(module) as step:
+    with trace_step(module) as step:
         module(torch.zeros(2, 3)).sum().backward()
     assert len(step.held) == 5 and not any(tensor.copied for tensor in step.held)
     assert step.sums == dict.fromkeys(NAMES, torch.device("cpu"))
 
 
-def test_hooks_are_gone_afterwards(vgpu):
+def test_hooks_are_gone_afterwards():
     with vgpu.virtual_gpus(2) as gpus:
         net = Net().cuda()
         dp = nn.DataParallel(net)
-        with trace(dp, gpus) as step:
+        with trace_step(dp, gpus) as step:
             pass
         dp(torch.zeros(4, 3)).sum().backward()
         assert not any((step.held, step.gradients, step.sums, step.calls, step.samples))
@@ -140,19 +136,19 @@ def test_hooks_are_gone_afterwards(vgpu):
 
 def test_a_step_after_the_trace_of_a_bare_module_is_not_seen():
     module = Net()
-    with trace(module) as step:
+    with trace_step(module) as step:
         module(torch.zeros(2, 3)).sum().backward()
     seen = len(step.gradients)
     module(torch.zeros(2, 3)).sum().backward()
     assert len(step.gradients) == seen == 4
 
 
-def test_frozen_weights_are_held_but_have_no_gradient(vgpu):
+def test_frozen_weights_are_held_but_have_no_gradient():
     with vgpu.virtual_gpus(2):
         net = Net().cuda()
         net.hidden.requires_grad_(False)
         dp = nn.DataParallel(net)
-        with trace(dp) as step:
+        with trace_step(dp) as step:
             dp(torch.zeros(4, 3)).sum().backward()
         assert len(step.held) == 10 and set(step.sums) == {"score.weight", "score.bias"}
 
@@ -170,7 +166,7 @@ class Wide(nn.Module):
 
 
 def one_step(net, gpus):
-    with trace(net, gpus) as step:
+    with trace_step(net, gpus) as step:
         step.mark("weights")
         out = net(torch.zeros(ROWS, 8))
         step.mark("outputs")
@@ -184,7 +180,7 @@ def blocks(*counts: int) -> int:
     return sum(-(-4 * count // 512) * 512 for count in counts)
 
 
-def test_memory_is_what_the_tensors_take(vgpu, request) -> None:
+def test_memory_is_what_the_tensors_take(request) -> None:
     request.getfixturevalue("vgpu_fresh_memory")
     with vgpu.virtual_gpus(2) as gpus:
         step = one_step(nn.DataParallel(Wide().cuda(), gpus), gpus)
@@ -216,7 +212,7 @@ class OnTheSecond(nn.Module):
         return nn.parallel.replicate(self.module, self.gpus)[1](x.to(self.gpus[1]))
 
 
-def test_a_device_that_is_not_called_has_marks_only(vgpu) -> None:
+def test_a_device_that_is_not_called_has_marks_only() -> None:
     with vgpu.virtual_gpus(2) as gpus:
         step = one_step(OnTheSecond(Wide().cuda(), gpus), gpus)
         assert list(step.samples_of(gpus[0])) == ["weights", "outputs", "backward"]
@@ -229,6 +225,6 @@ def test_a_device_that_is_not_called_has_marks_only(vgpu) -> None:
 def test_what_has_no_memory_to_count_is_named() -> None:
     with (
         pytest.raises(ValueError, match=r"`gpus` must be GPUs, .* got \['cpu'\]"),
-        trace(Wide(), [torch.device("cpu")]),
+        trace_step(Wide(), [torch.device("cpu")]),
     ):
         pass

@@ -55,7 +55,7 @@ class MemorySample:
 
 @dataclass
 class Trace:
-    """What `trace` saw, and `mark`, by which the caller names stages for the memory.
+    """What `trace_step` saw, and `mark`, by which the caller names stages for the memory.
 
     gpus: the devices whose memory is sampled;
     held: every parameter and buffer of every replica that was called;
@@ -173,10 +173,10 @@ class Trace:
 
 
 @contextmanager
-def trace(module: nn.Module, gpus: Sequence[torch.device] = ()) -> Iterator[Trace]:
+def trace_step(module: nn.Module, gpus: Sequence[torch.device] = ()) -> Iterator[Trace]:
     """Record a step, forward and backward, of `module`: an `nn.DataParallel`, a wrapper like it, or a bare module.
 
-        with trace(dp, gpus) as step:
+        with trace_step(dp, gpus) as step:
             loss = dp(x).sum()
             step.mark("loss")
             loss.backward()
