@@ -1,8 +1,8 @@
 """Put named tensors into a model, whatever wrapped it when it was saved, and say what became of every name.
 
 The tensors come from any reader of files, such as `torch.load(file, map_location="cpu", weights_only=True)` or
-`read_weights` of weight_files.py. (`engine.load_weights` is a different function: it opens a detector of this package
-together with its configuration.)
+safetensors' `load_file`. (`engine.load_weights` is a different function: it opens a detector of this package together
+with its configuration.)
 """
 
 from collections.abc import Iterable, Mapping

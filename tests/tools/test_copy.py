@@ -12,8 +12,8 @@ import pytest
 
 from frcnn_lite.tools import copy
 
-# Helpers that are about files and arrays of NumPy.
-NEEDS_MORE = {"export/onnx_detector": {"numpy"}, "export/safe_pickle": {"numpy"}}
+# Helpers that are about arrays of NumPy.
+NEEDS_MORE = {"export/onnx_detector": {"numpy"}}
 # Tests that start processes for many seconds, or try a gradient number by number; those that are left start some, too.
 SLOW = (
     "numerical or rank_that_failed or rank_that_hangs or interrupted_cell or parent_that_is_killed or cannot_travel or "

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 from verdict import verdict
 
-from frcnn_lite.export.paddle_weights import load_paddle_into, slots
-from frcnn_lite.export.weight_files import read_weights
+from course.foreign_weights.paddle_weights import load_paddle_into, slots
+from course.foreign_weights.weight_files import read_weights
 
 INPLACE, WEIGHTS = "21_inplace_errors", "22_checkpoints_and_foreign_weights"
 PADDLE = Path(__file__).resolve().parents[2] / "checkpoints" / "paddle"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.export.paddle_weights import PaddleError, convert, load_paddle_into, slots
+from course.foreign_weights.paddle_weights import PaddleError, convert, load_paddle_into, slots
 
 RENAME = ((r"^(stem|conv|act)\b", r"backbone.\1"), (r"^classes$", "fc"))
 THERE = {"running_mean": "_mean", "running_var": "_variance"}

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frcnn_lite.export.safe_pickle import load_arrays
+from course.foreign_weights.safe_pickle import load_arrays
 from frcnn_lite.whole_file import whole_file
 
 PADDLE_NAMES = "StructuredToParameterName@@"  # a table in .pdparams: name in the model -> name in a static graph
@@ -67,7 +67,7 @@ def _keys(held: Any) -> str:
 
 def _reader(path: Path, table: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
     if path.suffix not in table:
-        raise ValueError(f"file: expected a name ending in {', '.join(table)}, got {path.name!r}")
+        raise ValueError(f"`file` must end in one of {', '.join(table)}, got {path.name!r}")
     return table[path.suffix]
 
 
@@ -88,7 +88,7 @@ def _read_npz(path: Path) -> dict[str, Tensor]:
 def _write_npz(state: dict[str, Tensor], path: Path) -> None:
     if odd := [name for name, tensor in state.items() if tensor.dtype == torch.bfloat16]:
         raise TypeError(f"{odd[0]!r} is bfloat16, which NumPy lacks: write .safetensors, or float32")
-    # np.savez takes names as keyword arguments, so that a parameter called "file" would be its first argument
+    # np.savez takes names as keyword arguments, so a parameter called "file" would be its first argument
     with zipfile.ZipFile(path, "w") as archive:
         for name, tensor in state.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.export.paddle_weights import load_paddle_into
-from frcnn_lite.export.weight_files import read_weights
+from course.foreign_weights.paddle_weights import load_paddle_into
+from course.foreign_weights.weight_files import read_weights
 
-FILES = Path(__file__).resolve().parents[2] / "notebooks" / "checkpoints" / "paddle"
+FILES = Path(__file__).resolve().parents[3] / "checkpoints" / "paddle"
 RENAME = ((r"^(stem|conv|act)\b", r"backbone.\1"), (r"^classes$", "fc"))
 
 
