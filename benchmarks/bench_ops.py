@@ -42,7 +42,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
     have = all(map(compiled, ("numba_roi_pool", "numba_roi_align")))
-    kernels = "numba" if have else "plain torch (numba is missing)"
+    kernels = "numba" if have else "torchvision and plain torch (numba is missing)"
     print(f"torch {torch.__version__}, torchvision {torchvision.__version__}, kernels: {kernels}")
 
     columns = f"torchvision ms | ours ms | ratio (target) | with {os.cpu_count()} threads"

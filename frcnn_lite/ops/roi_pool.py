@@ -19,7 +19,7 @@ This is the rule of Caffe's `ROIPooling` layer (R. Girshick, "Fast R-CNN", 2015)
 
 Rules 1 to 3 are computed once, by `roi_bins`, and rules 4 and 5 by whatever is fastest where the tensors are: a
 compiled form out of the folder `kernels` beside this file (numba on the CPU, Triton or CuPy on CUDA), or else
-`table_pool`, which is plain torch. This file works without that folder, and without the rest of this package.
+torchvision's operator. This file works without that folder, and without the rest of this package.
 """
 
 import functools
@@ -31,9 +31,6 @@ from torch import Tensor
 
 NAMESPACE = __name__.partition(".")[0]
 """Of the operators below: the package's, or in a copy of this file the copy's own."""
-
-TABLE_NUMBERS = 2**24
-"""Numbers that the table of `table_pool` may hold; as many channels are pooled at a time as this allows."""
 
 
 def roi_pool(features: Tensor, rois: Tensor, output_size: int | tuple[int, int], spatial_scale: float = 1.0) -> Tensor:
@@ -120,96 +117,42 @@ def _floor(x: Tensor) -> Tensor:
     return torch.div(x, 1, rounding_mode="floor")
 
 
-# ---- rules 4 and 5 in plain torch ------------------------------------------------------------------------------------
-# A doubling table, from which a bin of any size takes four reads. `table[a, b]` holds at each cell the largest feature
-# of the window of 2**a rows and 2**b columns that starts there, made from two windows of half the size. A bin is
-# covered by four windows, one in each corner; that they overlap does not matter to a maximum. (The sparse table of
-# range-minimum queries, in two dimensions: Bender and Farach-Colton, "The LCA problem revisited", 2000.)
+# ---- rules 4 and 5, and the gradient, without a compiled form --------------------------------------------------------
 
 
-def table_pool(
+def vision_pool(
     features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
-    """Values and argmax (R, C, ph, pw) of integer bins, as the operator returns them.
+    """Values and argmax (R, C, ph, pw) of integer bins by torchvision's operator, as the operator below returns them.
+
+    torchvision takes regions, so each bin becomes a region of one bin with whole corners, at which rules 1 to 3 change
+    nothing: they are computed in one place, and in the rois' dtype whatever the features' is.
 
     Args:
         features: (N, C, H, W).
         images, rows, columns: (R,), (R, ph, 2) and (R, pw, 2) int64 of `roi_bins`.
         argmax_bits: 32, 16, or 0 for no argmax.
     """
-    n, c, h, w = features.shape
-    values = features.new_empty(rows.shape[0], c, rows.shape[1], columns.shape[1])
-    argmax = torch.empty_like(values, dtype=torch.int32)
-    step = max(1, TABLE_NUMBERS // max(1, n * h * w * h.bit_length() * w.bit_length()))
-    for start in range(0, c, step):
-        chosen = slice(start, start + step)
-        values[:, chosen], argmax[:, chosen] = _pool_channels(features[:, chosen], images, rows, columns)
+    import torchvision  # noqa: F401, it registers its operators
+
+    shape = rows.shape[0], rows.shape[1], columns.shape[1]
+    (top, bottom), (left, right) = rows.unsqueeze(2).unbind(3), columns.unsqueeze(1).unbind(3)
+    corners = (images.view(-1, 1, 1), left, top, right - 1, bottom - 1)
+    regions = torch.stack([x.expand(shape) for x in corners], dim=3).flatten(0, 2)
+    wide = features.to(torch.promote_types(features.dtype, torch.float32))  # exact, and so is the way back
+    found = torch.ops.torchvision.roi_pool(wide, regions.to(wide.dtype), 1.0, 1, 1)
+    values, argmax = (x.view(*shape, features.shape[1]).permute(0, 3, 1, 2).contiguous() for x in found)
+    filled = ((top < bottom) & (left < right)).unsqueeze(1)
+    # Rule 4 in half precision: its lowest number is above float32's, with which torchvision starts.
+    lowest = max(torch.finfo(torch.float32).min, torch.finfo(features.dtype).min)
+    argmax = argmax.where(filled & (values > lowest), -1)
+    values = values.clamp(min=lowest).where(filled, 0).to(features.dtype)
     if argmax_bits == 0:
         return values, argmax.new_empty(0)
     return values, argmax.to(torch.int16 if argmax_bits == 16 else torch.int32)
 
 
-def _pool_channels(features: Tensor, images: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    n, c, h, w = features.shape
-    # Rule 4: the lowest float32 in float64, too; the dtype's own where that is higher.
-    lowest = max(torch.finfo(torch.float32).min, torch.finfo(features.dtype).min)
-    best, where = (x.view(-1, c) for x in _table(features, lowest))
-    (a, tops), (b, lefts) = windows(rows, h), windows(columns, w)
-    level = (a[:, :, None] * w.bit_length() + b[:, None, :]) * n + images.view(-1, 1, 1)  # (R, ph, pw)
-
-    def corner(top: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-        place = ((level * h + top[:, :, None]) * w + left[:, None, :]).flatten()
-        return best.index_select(0, place), where.index_select(0, place)
-
-    upper, lower = (_first_largest(corner(top, lefts[0]), corner(top, lefts[1])) for top in tops)
-    values, argmax = (x.view(*level.shape, c).permute(0, 3, 1, 2) for x in _first_largest(upper, lower))
-    filled = (rows[..., 1] > rows[..., 0])[:, None, :, None] & (columns[..., 1] > columns[..., 0])[:, None, None, :]
-    return values.where(filled, 0), argmax.where(filled & (values > lowest), -1)
-
-
-def _table(features: Tensor, lowest: float) -> tuple[Tensor, Tensor]:
-    """Largest features and their positions, each (levels of rows, levels of columns, N, H, W, C)."""
-    n, c, h, w = features.shape
-    best = features.where(features > lowest, lowest).permute(0, 2, 3, 1)  # NaN would win every maximum of torch
-    where = torch.arange(h * w, dtype=torch.int32, device=features.device).view(1, h, w, 1).expand(n, h, w, c)
-    table = []
-    for a in range(h.bit_length()):
-        if a:
-            best, where = _doubled(best, where, dim=1, by=2 ** (a - 1))
-        level = best, where
-        for b in range(w.bit_length()):
-            if b:
-                level = _doubled(*level, dim=2, by=2 ** (b - 1))
-            table.append(level)
-    shape = (h.bit_length(), w.bit_length(), n, h, w, c)
-    return torch.stack([v for v, _ in table]).view(shape), torch.stack([i for _, i in table]).view(shape)
-
-
-def _doubled(best: Tensor, where: Tensor, dim: int, by: int) -> tuple[Tensor, Tensor]:
-    """Windows of twice the size; one that would leave the map is cut at its edge."""
-    size = best.shape[dim]
-    later = (torch.arange(size, device=best.device) + by).clamp(max=size - 1)
-    return _first_largest((best, where), (best.index_select(dim, later), where.index_select(dim, later)))
-
-
-def _first_largest(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """The larger of two (feature, position) pairs, and of equal features the one at the lower position."""
-    (a, at), (b, there) = one, other
-    second = (b > a) | ((b == a) & (there < at))
-    return b.where(second, a), there.where(second, at)
-
-
-def windows(bins: Tensor, limit: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Exponent of the largest power of two in each bin (..., 2), and the two starts from which it covers the bin."""
-    start, end = bins.unbind(-1)
-    size = (end - start).clamp(min=1)
-    exponent = torch.frexp(size.float()).exponent.long() - 1  # exact, which the logarithm of a device need not be
-    starts = start, end - 2**exponent
-    # Only those of an empty bin lie outside the map: it is masked afterwards, but must be read somewhere.
-    return exponent, (starts[0].clamp(0, limit - 1), starts[1].clamp(0, limit - 1))
-
-
-def table_scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int]) -> Tensor:
+def plain_scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int]) -> Tensor:
     """Add the gradient of each value (R, C, ph, pw) to the feature at its argmax; returns (N, C, H, W)."""
     n, c, h, w = size
     flat = feature_index(argmax, images, size)
@@ -250,7 +193,7 @@ def _(
     bins = roi_bins(rois, features.shape[2:], ph, pw, spatial_scale)
     _check_images(bins[0], features.shape[0])
     kernel = _kernel(features)
-    return (kernel.pool if kernel else table_pool)(features, *bins, argmax_bits)
+    return (kernel.pool if kernel else vision_pool)(features, *bins, argmax_bits)
 
 
 @torch.library.register_fake(f"{NAMESPACE}::roi_pool")
@@ -267,7 +210,7 @@ def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_la
     kernel = _kernel(grad)
     if kernel and (kernel.ORDERED or not torch.are_deterministic_algorithms_enabled()):
         return kernel.scatter(grad, argmax, images, size, channels_last)
-    return _in_format(table_scatter(grad, argmax, images, size), channels_last)
+    return _in_format(plain_scatter(grad, argmax, images, size), channels_last)
 
 
 @torch.library.register_fake(f"{NAMESPACE}::roi_pool_backward")
@@ -276,7 +219,7 @@ def _(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_la
 
 
 def _kernel(tensor: Tensor) -> ModuleType | None:
-    """The fastest compiled form there is for the tensor's device, None for plain torch."""
+    """The fastest compiled form there is for the tensor's device, None for torchvision's."""
     if tensor.device.type == "cpu":
         return compiled("numba_roi_pool")
     if tensor.device.type == "cuda":

@@ -1,4 +1,4 @@
-"""The five implementations of RoI max pooling, each against the loops; the operator in PyTorch's machinery."""
+"""The kernels of RoI max pooling, each against the loops; the operator in PyTorch's machinery."""
 
 import contextlib
 import ctypes
@@ -16,9 +16,9 @@ from torch import Tensor
 import vgpu
 from course import without_gpu
 from course.loops_roi_pool import loops_pool, loops_scatter
-from frcnn_lite.ops import roi_bins, roi_pool
+from frcnn_lite.ops import roi_bins, roi_pool, roi_pool_with_argmax
 from frcnn_lite.ops.kernels import cupy_roi_pool
-from frcnn_lite.ops.roi_pool import table_pool, table_scatter
+from frcnn_lite.ops.roi_pool import plain_scatter, vision_pool
 
 SIZE = [2, 5, 13, 17]
 
@@ -46,7 +46,7 @@ def numba_kernels() -> Any:
 
 
 KERNELS = {
-    "torch": lambda: SimpleNamespace(pool=table_pool, scatter=table_scatter),
+    "torchvision": lambda: SimpleNamespace(pool=vision_pool, scatter=plain_scatter),
     "numba": numba_kernels,
     "cuda": cuda_kernels,
     "triton": triton_kernels,
@@ -202,6 +202,29 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
     torch.set_num_threads(before)
     assert len(found) == 7
     assert all(torch.equal(pooled, found[0][0]) and torch.equal(grad, found[0][1]) for pooled, grad in found)
+
+
+def test_virtual_gpus_need_no_compiled_form(case: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = loops_pool(*case, 4, 3, 1 / 8)
+    monkeypatch.setattr(sys.modules[roi_pool.__module__], "compiled", lambda name: None)
+    with vgpu.virtual_gpus(2):
+        features = case[0].cuda(1).requires_grad_()
+        values, argmax = roi_pool_with_argmax(features, case[1].cuda(1), (4, 3), 1 / 8)
+        assert values.device == argmax.device == features.device
+        assert torch.equal(values.detach().cpu(), expected[0]) and torch.equal(argmax.cpu(), expected[1])
+        values.sum().backward()
+        assert features.grad is not None and features.grad.sum() == (argmax >= 0).sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_the_lowest_number_of_a_dtype_is_never_found(dtype: torch.dtype) -> None:
+    """The search starts there, also where half precision has to be pooled in float32, which reaches lower."""
+    lowest = max(torch.finfo(dtype).min, torch.finfo(torch.float32).min)
+    features = torch.full((1, 1, 2, 4), lowest, dtype=dtype)
+    features[..., 2:] = -torch.inf
+    bins = roi_bins(torch.tensor([[0.0, 0.0, 0.0, 3.0, 1.0]]), (2, 4), 1, 2, 1.0)
+    values, argmax = vision_pool(features, *bins)
+    assert values.dtype == dtype and values.flatten().tolist() == [lowest] * 2 and argmax.unique().tolist() == [-1]
 
 
 # ---- CuPy's launch, on virtual GPUs ----------------------------------------------------------------------------------

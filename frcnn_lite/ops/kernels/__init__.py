@@ -1,5 +1,5 @@
 """RoI pooling and RoIAlign compiled: one file for each rule and each way to compile it, all of them optional.
 
-`roi_pool.py` and `roi_align.py` beside this folder look here for the one that suits a tensor's device, and compute in
-plain torch where it, or the package that compiles it, is missing.
+`roi_pool.py` and `roi_align.py` beside this folder look here for the one that suits a tensor's device. Where it, or
+the package that compiles it, is missing, torchvision pools, and RoIAlign is computed in plain torch.
 """
