@@ -1,12 +1,5 @@
 """What data parallelism does to a batch: how it is split, what comes back, how losses add up."""
 
-from frcnn_lite.parallel.balance import (
-    BalancedDataParallel,
-    balanced_chunks,
-    count_samples,
-    gather_samples,
-    scatter_samples,
-)
 from frcnn_lite.parallel.chunks import chunk_sizes, rows_lost, share
 from frcnn_lite.parallel.collectives import (
     any_rank,
@@ -31,23 +24,19 @@ from frcnn_lite.parallel.reduce_loss import reduce_loss
 from frcnn_lite.parallel.watchdog import CollectiveHang, Watchdog, diagnose
 
 __all__ = [
-    "BalancedDataParallel",
     "CollectiveHang",
     "LeftBehind",
     "RankFailed",
     "Watchdog",
     "any_rank",
-    "balanced_chunks",
     "check_devices",
     "choose_device",
     "chunk_sizes",
-    "count_samples",
     "data_parallel",
     "diagnose",
     "from_main_rank",
     "from_numpy",
     "gather",
-    "gather_samples",
     "init_from_env",
     "is_launched",
     "is_main_rank",
@@ -63,7 +52,6 @@ __all__ = [
     "run_ranks",
     "same_device",
     "scatter",
-    "scatter_samples",
     "share",
     "sum_over_ranks",
 ]

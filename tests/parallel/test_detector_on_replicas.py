@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import vgpu
 from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
-from frcnn_lite.parallel import BalancedDataParallel, data_parallel, reduce_loss
+from frcnn_lite.parallel import data_parallel, reduce_loss
 
 BATCHES = range(5), range(5, 7)  # five images: uneven on 2, 3 and 4 devices; then two, fewer than 3 or 4 devices
 Runner = Callable[[nn.Module, tuple[Tensor, ...], list[torch.device]], tuple]
@@ -20,11 +20,7 @@ def by_torch(model: nn.Module, arguments: tuple[Tensor, ...], devices: list[torc
     return nn.DataParallel(model, devices)(*arguments)
 
 
-def balanced(model: nn.Module, arguments: tuple[Tensor, ...], devices: list[torch.device]) -> tuple:
-    return BalancedDataParallel(model, devices, first=1)(*arguments)
-
-
-RUNNERS: dict[str, Runner] = {"nn.DataParallel": by_torch, "data_parallel": data_parallel, "balanced": balanced}
+RUNNERS: dict[str, Runner] = {"nn.DataParallel": by_torch, "data_parallel": data_parallel}
 
 
 def batch(images: range, dtype: torch.dtype) -> tuple[Tensor, ...]:

@@ -86,11 +86,11 @@ def test_a_name_leads_to_the_file_it_stands_in(tmp_path):
 
 
 def test_a_copy_carries_its_source_and_licence(tmp_path):
-    helper, _ = copy.write_copy("balance", tmp_path)
+    helper, _ = copy.write_copy("reduce_loss", tmp_path)
     text = helper.read_text()
-    assert text.startswith("# Copied from frcnn_lite/parallel/balance.py of frcnn_lite ")
+    assert text.startswith("# Copied from frcnn_lite/parallel/reduce_loss.py of frcnn_lite ")
     assert "# MIT License" in text and "# THE SOFTWARE IS PROVIDED" in text
-    original = (copy.PACKAGE / "parallel" / "balance.py").read_text()
+    original = (copy.PACKAGE / "parallel" / "reduce_loss.py").read_text()
     assert original in text
 
 

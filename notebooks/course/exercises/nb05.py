@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from course.balance import balanced_chunks
 from course.learn.exercise import Case, Exercise, Mistake
-from frcnn_lite.parallel import balanced_chunks, chunk_sizes
+from frcnn_lite.parallel import chunk_sizes
 
 
 def between_steps(weights: int, states: int, gpus: int) -> list[int]:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from frcnn_lite.parallel.balance import (
+import vgpu
+from course.balance import (
     BalancedDataParallel,
     balanced_chunks,
     count_samples,
@@ -25,11 +26,6 @@ class Truth:
     labels: Tensor
     source: str = "digits"
     extra: None = None
-
-
-@pytest.fixture
-def vgpu():
-    return pytest.importorskip("vgpu", reason="it needs vgpu, which gives a machine several GPUs")
 
 
 @pytest.mark.parametrize("first", [None, 0, 1, 2, 5])
@@ -71,7 +67,7 @@ class Rows(nn.Module):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 7])
-def test_lists_keywords_strings_and_short_batches(vgpu, count: int, rows: int) -> None:
+def test_lists_keywords_strings_and_short_batches(count: int, rows: int) -> None:
     images = [torch.full((k + 1, 2), 1.0) for k in range(rows)]
     weights = torch.arange(rows) + 1.0
     with vgpu.virtual_gpus(count) as gpus:
@@ -100,7 +96,7 @@ def test_a_shared_row_is_an_error_and_not_half_a_batch() -> None:
         net(torch.zeros(4, 2), torch.zeros(1, 2))
 
 
-def test_state_dict_and_output_device(vgpu) -> None:
+def test_state_dict_and_output_device() -> None:
     with vgpu.virtual_gpus(2) as gpus:
         net = BalancedDataParallel(nn.Linear(2, 1).cuda(), gpus, output_device="cpu")
         assert list(net.state_dict()) == list(nn.DataParallel(net.module).state_dict())
@@ -112,7 +108,7 @@ def test_state_dict_and_output_device(vgpu) -> None:
         BalancedDataParallel(nn.Linear(2, 1), ["cpu"], first=-1)
 
 
-def test_runs_out_of_memory_even_and_survives_balanced(vgpu, request) -> None:
+def test_runs_out_of_memory_even_and_survives_balanced(request) -> None:
     """The first GPU keeps 8 MB besides its share: too much for an even share of the batch, not for a smaller one."""
     request.getfixturevalue("vgpu_fresh_memory")
     with vgpu.virtual_gpus(4, memory="24MB") as gpus:
@@ -140,7 +136,7 @@ def batch_of(rows: int) -> dict:
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(5, [2, 3]), (7, [1, 3, 3]), (2, [0, 1, 1]), (1, [1]), (4, [4, 0])])
-def test_every_sample_goes_whole_to_one_device(vgpu, rows: int, sizes: list[int]) -> None:
+def test_every_sample_goes_whole_to_one_device(rows: int, sizes: list[int]) -> None:
     with vgpu.virtual_gpus(3) as gpus:
         batch = batch_of(rows)
         shares = scatter_samples(batch, gpus[: len(sizes)], sizes)
@@ -168,7 +164,7 @@ def test_scatter_on_cpus() -> None:
     assert (first[1]["labels"].tolist(), second[1]["labels"].tolist(), first[1]["mode"]) == ([0], [1, 2], None)
 
 
-def test_gather_is_the_way_back(vgpu) -> None:
+def test_gather_is_the_way_back() -> None:
     batch = batch_of(5)
     del batch["scale"]
     with vgpu.virtual_gpus(3) as gpus:
@@ -191,7 +187,7 @@ def test_losses_of_the_replicas_become_a_vector() -> None:
     assert gather_samples([torch.tensor(1.0), torch.tensor(2.0)], "cpu").tolist() == [1, 2]
 
 
-def test_gradients_come_back_through_both(vgpu) -> None:
+def test_gradients_come_back_through_both() -> None:
     x = torch.arange(6.0).view(3, 2).requires_grad_()
     with vgpu.virtual_gpus(2) as gpus:
         shares = scatter_samples(([x[0], x[1], x[2]], x), gpus, [1, 2])
@@ -222,7 +218,7 @@ def test_what_does_not_fit_is_named() -> None:
         gather_samples([{"box": torch.zeros(1)}, {}], "cpu")
 
 
-def test_torch_cuts_the_same_batch_apart(vgpu) -> None:
+def test_torch_cuts_the_same_batch_apart() -> None:
     """The reason for this file: torch splits every tensor it finds, through channels and boxes."""
     with vgpu.virtual_gpus(2):
         images = [torch.zeros(3, 10, 10), torch.zeros(3, 12, 8)]
