@@ -24,14 +24,12 @@ IS_COMMAND = re.compile(
     r"(python -m (frcnn_lite|vgpu|multigpu|course|torch)|python \S+\.py|pytest|make|pip|conda|VGPUS=\d)\b"
 )
 # The README's shortest paths leave `python -m frcnn_lite` away after the first of a row.
-SHORT = re.compile(
-    r"(train|evaluate|predict|data|fetch|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run|fetch [A-Z]"
-)
+SHORT = re.compile(r"(train|evaluate|predict|data|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run")
 
 NOT_RUN = {
     "git clone URL-OF-THIS-REPOSITORY frcnn_lite && cd frcnn_lite": "whoever runs this has done it",
     "conda env create -f environment.yml": "tests/test_environment.py compares the file with pyproject.toml",
-    "fetch BCCD": "it asks the network; tests/tools/test_fetch.py serves it from this machine",
+    "python -m course.fetch BCCD": "it asks the network; the course's tests serve it from this machine",
     "pip install ./packages/vgpu": ".ci/run installs it into an environment of its own",
     "pip install ./packages/multigpu": ".ci/run installs it into an environment of its own",
     'pip install "./packages/vgpu[test]"': ".ci/run installs it into an environment of its own",

@@ -1,1 +1,1 @@
-"""Commands around the package: what helps a reader, and what keeps the notebooks honest."""
+"""Commands that may be started alone: each reads its own arguments."""

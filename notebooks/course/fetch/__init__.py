@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from frcnn_lite.tools.fetch.catalogue import DATASETS, Dataset
-from frcnn_lite.tools.fetch.download import download
-from frcnn_lite.tools.fetch.unpack import unpack
+from course.fetch.catalogue import DATASETS, Dataset
+from course.fetch.download import download
+from course.fetch.unpack import unpack
 
 __all__ = ["DATASETS", "fetch"]
 

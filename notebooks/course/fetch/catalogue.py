@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from frcnn_lite.tools.fetch.penn_fudan import write_voc_annotations
+from course.fetch.penn_fudan import write_voc_annotations
 
 MB = 10**6
 

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from frcnn_lite.cli import main
+from course.fetch import DATASETS, fetch
+from course.fetch.__main__ import main
+from course.fetch.catalogue import Archive, Dataset
+from course.fetch.download import download
+from course.fetch.penn_fudan import write_voc_annotations
+from course.fetch.unpack import unpack
 from frcnn_lite.data import DataSource
-from frcnn_lite.tools.fetch import DATASETS, fetch
-from frcnn_lite.tools.fetch.catalogue import Archive, Dataset
-from frcnn_lite.tools.fetch.download import download
-from frcnn_lite.tools.fetch.penn_fudan import write_voc_annotations
-from frcnn_lite.tools.fetch.unpack import unpack
 
 CONTENT = bytes(range(256)) * 2000
 DIGEST = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
@@ -271,12 +271,23 @@ def test_a_data_set_is_there_whole_or_not_at_all(server, tmp_path, monkeypatch, 
         fetch(dataset_of(server, content, prepare=fail), into)
     assert [file.name for file in into.iterdir()] == ["test.zip"] and len(server.requests) == 1
     monkeypatch.setitem(DATASETS, "Test", dataset_of(server, content))
-    assert main(["fetch", "Test", "--into", str(into)]) == 0
+    assert main(["Test", "--into", str(into)]) == 0
     assert f"--data voc:{into.as_posix()}/test " in capsys.readouterr().out
     assert [file.name for file in into.iterdir()] == ["test"] and (into / "test/a.txt").read_text() == "one"
     assert (into / "test/LICENSE").read_text() == "MIT"
-    assert main(["fetch", "Test", "--into", str(into)]) == 0 and len(server.requests) == 1
-    assert main(["fetch", "Nothing"]) == 2
+    assert main(["Test", "--into", str(into)]) == 0 and len(server.requests) == 1
+
+
+def test_the_command_lists_what_there_is_and_says_what_went_wrong(server, tmp_path, monkeypatch, capsys):
+    assert main([]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(DATASETS)
+    with pytest.raises(SystemExit, match="2"):
+        main(["Nothing"])
+    assert "invalid choice: 'Nothing'" in capsys.readouterr().err
+    monkeypatch.setitem(DATASETS, "Test", dataset_of(server, b"text"))
+    assert main(["Test", "--into", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "error: test.zip is not an archive" in said.err and said.out == ""
 
 
 def test_the_catalogue_is_complete():
