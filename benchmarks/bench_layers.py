@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
-from frcnn_lite.layers import Bottleneck, BottleneckConfig, FastGroupLinear, GroupLinear, unfold_conv2d
+from course.learn.unfold_conv import unfold_conv2d
+from course.post_002 import Bottleneck, BottleneckConfig
+from frcnn_lite.layers import FastGroupLinear, GroupLinear
 
 EVEN = (7,) * 8 + (6,) * 4  # 12 groups, 80 classes
 RAGGED = (3, 9, 7, 5, 11, 6, 8, 4, 10, 2, 7, 8)

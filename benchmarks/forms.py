@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from frcnn_lite.layers import Bottleneck, pack_serial_blocks
+from course.post_002 import Bottleneck
+from frcnn_lite.layers import pack_serial_blocks
 
 
 class Form(NamedTuple):

@@ -1,7 +1,6 @@
-"""Ways out of this package and into it: ONNX, modules rewritten for other runtimes, weights by name."""
+"""Ways out of this package and into it: ONNX, SyncBatchNorm taken back, weights by name."""
 
-from frcnn_lite.export.adaptive_pool import rewrite_adaptive_pools
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 from frcnn_lite.export.weights import load_weights_into
 
-__all__ = ["load_weights_into", "revert_sync_batchnorm", "rewrite_adaptive_pools"]
+__all__ = ["load_weights_into", "revert_sync_batchnorm"]

@@ -1,4 +1,4 @@
-"""The layers on virtual GPUs, under autocast, compiled and exported."""
+"""The layers, and two of the course, on virtual GPUs, under autocast, compiled and exported."""
 
 import copy
 import importlib.util
@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.layers import Bottleneck, BottleneckConfig, FastGroupLinear, GroupLinear, unfold_conv2d
+from course.learn.unfold_conv import unfold_conv2d
+from course.post_002 import Bottleneck, BottleneckConfig
+from frcnn_lite.layers import FastGroupLinear, GroupLinear
 
 
 class UnfoldConv(nn.Module):

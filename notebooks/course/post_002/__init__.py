@@ -4,6 +4,7 @@ Each part once with the post's loops and once without, with weights that convert
 """
 
 from course.post_002.attention import AttentionBottleneck, ChannelAttention, SpatialAttention
+from course.post_002.bottleneck import Bottleneck, BottleneckConfig
 from course.post_002.class_head import ClassHead, ClassHeadConfig, SerialClassHead
 from course.post_002.graph_attention import GraphAttention
 from course.post_002.group_features import GroupFeatures, SerialGroupFeatures
@@ -11,6 +12,8 @@ from course.post_002.residual_linear import GroupedResidualLinear, ResidualLinea
 
 __all__ = [
     "AttentionBottleneck",
+    "Bottleneck",
+    "BottleneckConfig",
     "ChannelAttention",
     "ClassHead",
     "ClassHeadConfig",

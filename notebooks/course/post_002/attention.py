@@ -8,7 +8,7 @@ names both layers and leaves them commented out. With `groups=1` these are the p
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite.layers import Bottleneck, BottleneckConfig
+from course.post_002.bottleneck import Bottleneck, BottleneckConfig
 
 
 class ChannelAttention(nn.Module):

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from course.post_002.attention import AttentionBottleneck
-from frcnn_lite.layers import Bottleneck, BottleneckConfig, pack_serial_blocks, unpack
+from course.post_002.bottleneck import Bottleneck, BottleneckConfig
+from frcnn_lite.layers import pack_serial_blocks, unpack
 
 
 def reduce_conv(in_channels: int, out_channels: int) -> nn.Sequential:

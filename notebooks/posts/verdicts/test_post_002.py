@@ -72,7 +72,7 @@ def test_the_posts_blocks_are_equal_with_packed_weights(bottlenecks):
 def test_the_first_convolution_stays_ungrouped():
     with pytest.raises(ValueError, match="in_channels must be divisible by groups"):
         nn.Conv2d(512, 12 * 256, kernel_size=1, groups=12)
-    assert layers.Bottleneck(layers.BottleneckConfig(512, 256, 512), groups=12).conv1.groups == 1
+    assert post_002.Bottleneck(post_002.BottleneckConfig(512, 256, 512), groups=12).conv1.groups == 1
 
 
 @verdict(
@@ -187,7 +187,7 @@ def test_downsample_discards_the_cat(bottlenecks):
     notebook=GROUPED,
 )
 def test_attention_can_be_grouped():
-    config = layers.BottleneckConfig(8, 4, 8)
+    config = post_002.BottleneckConfig(8, 4, 8)
     blocks = [post_002.AttentionBottleneck(config, reduction=2).double() for _ in range(12)]
     grouped = layers.pack_serial_blocks(blocks, post_002.AttentionBottleneck(config, groups=12, reduction=2))
     x = torch.randn(2, 8, 6, 6, dtype=torch.float64)

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from verdict import verdict
 
-from frcnn_lite import layers
+from course.learn.unfold_conv import overlap_counts
 
 NOTEBOOK = "18_convolution_by_hand"
 
@@ -87,7 +87,7 @@ def test_number_of_windows(image):
 def test_fold_adds_what_overlaps(image):
     pixels, _ = image
     again = F.fold(F.unfold(pixels, (3, 4)), (9, 11), (3, 4))
-    counts = layers.overlap_counts((9, 11), (3, 4)).double()
+    counts = overlap_counts((9, 11), (3, 4)).double()
     assert counts.max() == 12
     torch.testing.assert_close(again, pixels * counts, rtol=1e-10, atol=1e-10)
     apart = F.fold(F.unfold(pixels[..., :8], (3, 4), stride=(3, 4)), (9, 8), (3, 4), stride=(3, 4))

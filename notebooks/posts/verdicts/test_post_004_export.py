@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 from verdict import verdict
 
-from frcnn_lite.export.adaptive_pool import fixed_window, rewrite_adaptive_pools
+from course.learn.adaptive_pool import fixed_window, rewrite_adaptive_pools
 from course.learn.onnx_trial import try_export
 from course.learn.prelu import rewrite_prelu
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm

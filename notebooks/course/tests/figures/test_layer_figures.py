@@ -14,7 +14,8 @@ from course.figures.einsum_reading import EinsumBox, einsum_reading, parse_shape
 from course.figures.group_wiring import class_wiring, group_wiring
 from course.figures.number_grid import number_grid
 from course.learn.einsum_explain import explain
-from frcnn_lite.layers import class_to_group, output_size
+from course.learn.unfold_conv import output_size
+from frcnn_lite.layers import class_to_group
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from course.figures.pool_windows import _adaptive, _fixed, pool_windows
-from frcnn_lite.export.adaptive_pool import adaptive_windows, fixed_window
+from course.learn.adaptive_pool import adaptive_windows, fixed_window
 
 
 def is_exact(size, output):

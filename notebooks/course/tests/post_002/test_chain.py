@@ -18,8 +18,9 @@ from course.post_002 import (
     SerialGroupFeatures,
     SpatialAttention,
 )
+from course.post_002.bottleneck import BottleneckConfig
 from course.post_002.class_head import stack_state_dict, unstack_state_dict
-from frcnn_lite.layers import BottleneckConfig, pack_serial_blocks, pack_state_dicts
+from frcnn_lite.layers import pack_serial_blocks, pack_state_dicts
 
 
 @pytest.mark.parametrize("groups", [1, 3])

@@ -51,7 +51,7 @@ def fixed_window(size: int, output: int) -> Window:
     Raises ValueError where there is none: `size` divided by `output` leaves more than 1, or is less than 1.
     """
     if size < 1 or output < 1:
-        raise ValueError(f"size and output must be at least 1, got {size} and {output}")
+        raise ValueError(f"`size` and `output` must be at least 1, got {size} and {output}")
     stride, rest = divmod(size, output)
     if stride == 0 or rest > 1:
         lengths = sorted({end - start for start, end in adaptive_windows(size, output)})
@@ -69,7 +69,7 @@ def rewrite_adaptive_pools(model: nn.Module, *inputs: Any) -> PoolRewrite:
 
     The copy is right for inputs of the size of `inputs` alone, which are run through the model once to see the sizes.
     What cannot be rewritten stays adaptive, and `kept` says why. Calls of `F.adaptive_avg_pool2d` and its like inside a
-    `forward` are no modules, and stay unseen.
+    `forward` are not modules, and stay unseen.
     """
     shell = nn.Sequential(copy.deepcopy(model))
     sizes = _sizes_seen(shell, inputs)

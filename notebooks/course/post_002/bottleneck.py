@@ -1,7 +1,8 @@
 """The bottleneck of a ResNet, and any number of them side by side in one module.
 
 A module of `groups` bottlenecks is as one bottleneck, with every layer `groups` times as wide: block k of its channels
-belongs to bottleneck k. `pack.py` brings the weights of trained bottlenecks into it, and back.
+belongs to bottleneck k. `pack_serial_blocks` of `frcnn_lite.layers` brings the weights of trained bottlenecks
+into it, and `unpack` takes them back.
 
 Source: `Parallel_AttentionBottleneck` and `Parallel_Bottleneck` of a post of about 2019 on grouped convolution, whose
 `expand = 2` is `out_channels` here, and whose `groups=12` is the argument `groups`.

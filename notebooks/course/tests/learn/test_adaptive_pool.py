@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from frcnn_lite.export.adaptive_pool import adaptive_windows, fixed_window, rewrite_adaptive_pools
+from course.learn.adaptive_pool import adaptive_windows, fixed_window, rewrite_adaptive_pools
 
 
 def claims(size, output):

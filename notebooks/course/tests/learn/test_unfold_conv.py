@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from frcnn_lite.layers.unfold_conv import filter_matrix, fold, output_size, overlap_counts, unfold, unfold_conv2d
+from course.learn.unfold_conv import filter_matrix, fold, output_size, overlap_counts, unfold, unfold_conv2d
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 
