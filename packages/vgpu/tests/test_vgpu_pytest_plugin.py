@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,120 @@ class TestMarkedClass:
 """
 
 
+# A suite whose author never heard of virtual GPUs: conftest.py asks at once, and tests skip in every way there is.
+CONFTEST = """
+import torch
+
+GPUS = torch.cuda.device_count()
+
+def pytest_report_header():
+    return f"conftest.py saw {GPUS} GPUs"
+"""
+SUITE = """
+import subprocess, sys, unittest
+import pytest, torch
+import torch.multiprocessing as mp
+
+GPUS = torch.cuda.device_count()
+
+@pytest.mark.skipif(GPUS < 2, reason="too few")
+def test_two():
+    assert torch.ones(1, device="cuda:1").is_cuda
+
+def test_cpu():
+    torch.ones(1)
+
+@pytest.mark.skipif(torch.cuda.device_count() < 8, reason="too few")
+def test_decorator():
+    pass
+
+@pytest.mark.skipif(GPUS < 8, reason="needs 8 GPUs")
+class TestReason:
+    def test_method(self):
+        pass
+
+@pytest.mark.multigpu
+@pytest.mark.skipif(GPUS < 8, reason="too few")
+def test_marker():
+    pass
+
+@pytest.mark.skip(reason="needs a network")
+def test_network():
+    pass
+
+class TestUnittest(unittest.TestCase):
+    @unittest.skipIf(torch.cuda.is_available(), "on the CPU only")
+    def test_cpu_only(self):
+        pass
+
+    @unittest.skipUnless(torch.cuda.device_count() > 7, "too few")
+    def test_method(self):
+        pass
+
+def test_body():
+    if torch.cuda.device_count() < 8:
+        pytest.skip("too few")
+
+@pytest.mark.xfail
+def test_fails():
+    assert False
+
+def work(rank):
+    torch.ones(1, device=f"cuda:{rank}")
+
+def test_spawned():
+    mp.spawn(work, nprocs=2)
+
+PROGRAM = '''
+import os, torch
+torch.ones(1, device=f"cuda:{os.environ['LOCAL_RANK']}")
+try:
+    torch.cuda.CUDAGraph()
+except NotImplementedError:
+    pass
+'''
+
+def test_launched(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*torchrun, str(tmp_path / "program.py")], check=True)
+
+def test_compiled():
+    assert torch.compile(lambda x: x + 1)(torch.ones(1, device="cuda")).item() == 2
+"""
+MODULE = """
+import pytest, torch
+
+if torch.cuda.device_count() < 8:
+    pytest.skip("too few", allow_module_level=True)
+"""
+SKIPPED = {
+    "test_module.py: too few",
+    "test_suite.py::TestReason::test_method: needs 8 GPUs",
+    "test_suite.py::TestUnittest::test_method: too few",
+    "test_suite.py::test_body: too few",
+    "test_suite.py::test_decorator: too few",
+    "test_suite.py::test_marker: too few",
+}
+UNSIMULATED = {
+    "test_suite.py::test_compiled: torch.compile, which runs eagerly",
+    "test_suite.py::test_launched: torch.cuda.CUDAGraph",
+}
+SAID = (
+    "virtual GPUs: 4 tests ran on 2 GPUs of 16 GiB each; 6 tests that ask for GPUs skipped; "
+    "2 tests met what is not simulated"
+)
+
+
+@pytest.fixture
+def suite(tmp_path):
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    (tmp_path / "test_module.py").write_text(MODULE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = multigpu: asks for GPUs\n")
+    return tmp_path
+
+
 def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     plugin = [] if INSTALLED else ["-p", PLUGIN]
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", *plugin, *arguments]
@@ -53,6 +168,47 @@ def test_option_environment_fixture_and_marker(tmp_path, session, arguments, env
     write(tmp_path, session)
     done = run_pytest(tmp_path, *arguments, **environment)
     assert "4 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_suite_that_never_heard_of_them(suite):
+    done = run_pytest(suite, "-v", "--vgpus", "2", "--vgpus-force", "--vgpus-no-skips", "--vgpus-strict")
+    lines = done.stdout.splitlines()
+    assert "conftest.py saw 2 GPUs" in lines and "virtual GPUs: 2 GPUs of 16 GiB each" in lines, done.stdout
+    named = {line for line in lines if ".py" in line and ": " in line and "Warning" not in line}
+    assert named >= SKIPPED | UNSIMULATED, done.stdout
+    assert not [
+        line for line in named if any(name in line for name in ("test_network:", "test_cpu_only:", "test_two:"))
+    ]
+    assert SAID in lines and done.returncode == 1
+    assert list(suite.glob("vgpu-record-*")) == []
+
+
+def test_what_is_expected_fails_no_run_and_workers_of_xdist_tell_the_same(suite):
+    pytest.importorskip("xdist")
+    expected = "".join(f"    {re.escape(line)}\n" for line in SKIPPED | UNSIMULATED)
+    with (suite / "pytest.ini").open("a") as file:
+        file.write(f"vgpus_expected =\n{expected}")
+    done = run_pytest(suite, "--vgpus", "2", "--vgpus-force", "--vgpus-no-skips", "--vgpus-strict", "-n", "1")
+    assert done.stdout.splitlines()[-2] == "virtual GPUs: 4 tests ran on 2 GPUs of 16 GiB each", done.stdout
+    assert done.returncode == 0 and "cannot be rewritten" not in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--vgpus-no-skips", "--vgpus-strict"])
+def test_a_gate_without_gpus_is_a_usage_error(tmp_path, option):
+    done = run_pytest(tmp_path, option)
+    assert done.returncode == 4 and f"{option} needs --vgpus N: this session has no virtual GPUs" in done.stderr
+
+
+def test_programs_that_a_marked_test_starts_have_its_machine(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys\nimport pytest\n\n"
+        "ASK = [sys.executable, '-c', 'import torch; print(torch.cuda.device_count())']\n\n"
+        "@pytest.mark.virtual_gpus(3, force=True)\n"
+        "def test_it():\n"
+        "    assert subprocess.run(ASK, capture_output=True, text=True).stdout == '3\\n'\n"
+    )
+    done = run_pytest(tmp_path)
+    assert "1 passed" in done.stdout, done.stdout
 
 
 def test_workers_of_xdist(tmp_path):

@@ -5,6 +5,8 @@
 
 Values are computed on the CPU; devices, errors, gradients and memory are accounted as on a machine with n GPUs.
 Importing this package replaces nothing. README.md says how it works and what it is not.
+
+PYTEST_DONT_REWRITE: workers of xdist have it before pytest, which would warn that it cannot rewrite assertions here.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from vgpu import errors
+from vgpu import errors, record
 from vgpu.patches import Patches
 
 
@@ -21,6 +21,7 @@ def install(patches: Patches) -> None:
 
     @functools.wraps(original)
     def compile(*args: Any, **kwargs: Any) -> Any:
+        record.write(record.NOT_SIMULATED, "torch.compile, which runs eagerly")
         errors.note("virtual GPUs do not compile: functions of torch.compile run eagerly")
         compiled = original(*args, **kwargs)
         if not loaded:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from vgpu import record
+
 LEGACY_NAMES = {
     torch.float16: "Half",
     torch.bfloat16: "BFloat16",
@@ -86,6 +88,7 @@ def _size(nbytes: int) -> str:
 
 def not_simulated(what: str) -> NotImplementedError:
     """For what exists on real GPUs and not here."""
+    record.write(record.NOT_SIMULATED, what)
     return NotImplementedError(f"virtual GPUs do not simulate {what}")
 
 

@@ -15,14 +15,14 @@ from collections import defaultdict
 
 import torch
 
-from vgpu import errors
+from vgpu import errors, record
 
 BLOCK = 512  # CUDA's allocator rounds every request up to this
 SEGMENT = 2 << 20  # and asks the driver for multiples of this
 TOTAL = 16 << 30
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class _Device:
     """The figures of one device, in bytes; the counts are of storages."""
 
@@ -74,6 +74,19 @@ def fresh_memory() -> None:
     with _lock:
         _live.clear()
         _devices.clear()
+
+
+def marks() -> dict[int, tuple[object, int]]:
+    """How far the counting of each device has come, for `used_since`."""
+    return {ordinal: (device, device.ever) for ordinal, device in list(_devices.items())}
+
+
+def used_since(before: dict[int, tuple[object, int]]) -> bool:
+    """Whether anything was allocated on a device since `marks()` gave `before`."""
+    return any(
+        device.ever and before.get(ordinal, (None, 0)) != (device, device.ever)
+        for ordinal, device in list(_devices.items())
+    )
 
 
 def capacity() -> int:
@@ -131,6 +144,7 @@ def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
     device.reserved = min(most, -(-needed // SEGMENT) * SEGMENT)
     device.reserved_peak = max(device.reserved_peak, device.reserved)
     device.grown += 1
+    record.write(record.USED)
 
 
 def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:

@@ -5,6 +5,7 @@ Every pytest session on the machine loads this file, so it imports torch where s
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -12,42 +13,80 @@ from typing import Any
 import pytest
 
 _MARKER = "virtual_gpus(gpus=2, memory=None, force=False): run the test on this many virtual GPUs of this much memory"
+_EXPECTED = (
+    "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
+    "found in, does not fail the run"
+)
+_failed = pytest.StashKey[str]()  # why the session has no GPUs although it wants some; empty where it has them
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--vgpus` and `--vgpus-force`."""
+    """Add the options `--vgpus...` and the setting `vgpus_expected`."""
     group = parser.getgroup("virtual GPUs")
     group.addoption("--vgpus", type=int, metavar="N", help="run all tests on N virtual GPUs (default: VGPUS, or none)")
+    group.addoption("--vgpus-memory", metavar="SIZE", help="of each virtual GPU, as in 64MiB")
     group.addoption("--vgpus-force", action="store_true", help="also where the machine has real GPUs")
+    group.addoption(
+        "--vgpus-no-skips", action="store_true", help="fail if a test that asks for GPUs was skipped, and name it"
+    )
+    group.addoption(
+        "--vgpus-strict", action="store_true", help="fail if a test met what virtual GPUs do not simulate, and name it"
+    )
+    parser.addini("vgpus_expected", _EXPECTED, type="linelist", default=[])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Switch on before the first conftest.py is imported: many ask there, once, how many GPUs there are."""
+    _switch_on(early_config, early_config.known_args_namespace)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and switch virtual GPUs on for the session if that is wanted."""
+    """Register the marker, and what reports on a session with virtual GPUs."""
     config.addinivalue_line("markers", _MARKER)
-    wanted = config.getoption("vgpus")
-    if wanted is None and not os.environ.get("VGPUS"):
+    _switch_on(config, config.option)  # where a conftest.py has loaded this file, nothing above ran
+    if config.stash.get(_failed, ""):
+        raise pytest.UsageError(f"--vgpus: {config.stash[_failed]}")
+    if _failed in config.stash:
+        from vgpu.pytest_run import Run
+
+        config.pluginmanager.register(Run(config), "vgpu-run")
         return
+    for option in ("vgpus_no_skips", "vgpus_strict"):
+        if config.getoption(option):
+            raise pytest.UsageError(f"--{option.replace('_', '-')} needs --vgpus N: this session has no virtual GPUs")
+
+
+def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
+    """Give the session its GPUs, if it wants any and has none yet, and keep what went wrong, or an empty text."""
+    if _failed in config.stash or (options.vgpus is None and not os.environ.get("VGPUS")):
+        return
+    import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
+
     import vgpu
+    from vgpu import devices
 
+    config.stash[_failed] = ""
     try:
-        if vgpu.is_enabled() and wanted is None:
-            return  # `python -m vgpu -m pytest` was first, or the variable itself
-        vgpu.enable(wanted, force=config.getoption("vgpus_force"))
+        # `python -m vgpu -m pytest` was first, or the variable itself
+        if options.vgpus is not None or not vgpu.is_enabled():
+            vgpu.enable(options.vgpus, options.vgpus_force, options.vgpus_memory)
+            config.add_cleanup(vgpu.disable)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise pytest.UsageError(f"--vgpus: {error}") from None
-    config.add_cleanup(vgpu.disable)
-    if wanted is not None:  # a variable has reached the children of the tests already
-        _tell_children(config, wanted)
+        config.stash[_failed] = str(error)  # pytest reports errors of usage from `pytest_configure`
+        return
+    environment = _children_with(devices.total(), options.vgpus_memory)
+    config.add_cleanup(environment.undo)
 
 
-def _tell_children(config: pytest.Config, gpus: int) -> None:
-    """Let the programs that tests start (torchrun, subprocess) be virtual, too, until the session ends."""
+def _children_with(gpus: int, memory: int | str | None) -> pytest.MonkeyPatch:
+    """Let the programs that tests start (torchrun, subprocess) have this machine, too, until it is undone."""
     from vgpu.inherit import for_children
 
     environment = pytest.MonkeyPatch()
-    for name, value in for_children(gpus).items():
+    for name, value in for_children(gpus, memory).items():
         environment.setenv(name, value)
-    config.add_cleanup(environment.undo)
+    return environment
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -69,7 +108,11 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
         kwargs["gpus"] = devices.total() or 2
     kwargs.setdefault("force", request.config.getoption("vgpus_force"))
     with vgpu.virtual_gpus(*args, **kwargs) as found:
-        yield found
+        environment = _children_with(len(found), kwargs.get("memory"))
+        try:
+            yield found
+        finally:
+            environment.undo()
 
 
 @pytest.fixture

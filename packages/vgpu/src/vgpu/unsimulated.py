@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from vgpu import record
 from vgpu.patches import Patches
 
 _CUDA = (
@@ -83,6 +84,7 @@ def install(patches: Patches) -> None:
 def _refusal(name: str, original: Any) -> Any:
     @functools.wraps(original, updated=() if isinstance(original, type) else ("__dict__",))
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        record.write(record.NOT_SIMULATED, name)
         raise NotImplementedError(f"{name} is not simulated by virtual GPUs")
 
     return type(original.__name__, (), {"__new__": refuse}) if isinstance(original, type) else refuse
