@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models.detection import FasterRCNN as TorchvisionFasterRCNN
 from torchvision.models.detection.rpn import AnchorGenerator
+from torchvision_weights import from_torchvision, torchvision_config
 
 import vgpu
 from frcnn_lite.detection import FasterRCNN
-from frcnn_lite.export.torchvision_weights import from_torchvision, torchvision_config
 from frcnn_lite.parallel import reduce_loss
 
 BACKBONE, CLASSES, SIDE, STRIDE = "resnet18", 10, 160, 16

@@ -5,9 +5,9 @@ import dataclasses
 
 import pytest
 import torch
+from torchvision_weights import from_torchvision, torchvision_config
 
 from frcnn_lite.detection import FasterRCNN
-from frcnn_lite.export.torchvision_weights import from_torchvision, torchvision_config
 from frcnn_lite.parallel import reduce_loss
 
 pytest.importorskip("torchvision")
@@ -113,5 +113,5 @@ def test_gradients_are_the_same(ours, theirs):
 
 
 def test_another_models_weights_are_refused():
-    with pytest.raises(ValueError, match="state must be of torchvision's FasterRCNN, but has no"):
+    with pytest.raises(ValueError, match="`state` must be of torchvision's FasterRCNN, got one without"):
         from_torchvision({"conv1.weight": torch.zeros(1)})

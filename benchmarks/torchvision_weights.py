@@ -1,4 +1,4 @@
-"""Weights of torchvision's `FasterRCNN`, as weights of ours.
+"""Weights of torchvision's `FasterRCNN`, as weights of ours, so both can be compared on the same pictures.
 
 The same detector in two layouts. Torchvision counts background as class 0, ours as the last one; torchvision predicts
 objectness and deltas by two convolutions, ours by one; and it has deltas for background, which nothing reads.
@@ -61,7 +61,7 @@ def from_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     missing = sorted(name for name in _READ if name not in state)
     if missing:
-        raise ValueError(f"state must be of torchvision's FasterRCNN, but has no {missing}")
+        raise ValueError(f"`state` must be of torchvision's FasterRCNN, got one without {missing}")
     ours = {}
     for name, tensor in state.items():
         prefix = next((old for old in RENAMED if name.startswith(old)), None)
