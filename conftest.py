@@ -1,5 +1,6 @@
 """What every pytest run needs, so that a bare `pytest --nbval notebooks` is the same test as `make test`."""
 
+import gc
 import importlib
 import os
 import signal
@@ -57,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if hasattr(item, "output_timeout"):
             item.output_timeout = OUTPUT_TIMEOUT
             item.cell.outputs = still_outputs(item.cell.get("outputs", []))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what the imports made out of every later garbage collection: none of those objects becomes garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
