@@ -6,25 +6,19 @@
 
 Processes started by torchrun share the pictures out; every picture counts once. The `--` keeps torchrun, which takes
 abbreviations, from reading `--run` as its own `--run-path` (pytorch issue 120601, 2024). `--report DIR` draws precision
-over recall and the worst errors into files that are not there yet.
+over recall into a file that is not there yet.
 """
 
 import argparse
 import json
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .console import say
 from .figure_file import save_svg
 
-if TYPE_CHECKING:
-    from frcnn_lite.data import DetectionDataset
-    from frcnn_lite.engine import Judged
-
-REPORT = ("precision_recall.svg", "worst_errors.svg")
+REPORT = "precision_recall.svg"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
-    parser.add_argument(
-        "--report", type=Path, metavar="DIR", help=f"write {' and '.join(REPORT)} there (default: none)"
-    )
+    parser.add_argument("--report", type=Path, metavar="DIR", help=f"write {REPORT} there (default: none)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,10 +36,9 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite import engine
     from frcnn_lite.parallel import is_main_rank, process_group
 
-    files = [options.report / name for name in REPORT] if options.report else []
-    for file in files:
-        if file.exists():
-            raise FileExistsError(f"{file} exists already; choose another folder")
+    report = options.report / REPORT if options.report else None
+    if report and report.exists():
+        raise FileExistsError(f"{report} exists already; choose a different folder")
     stored = engine.load_run(options.run, best=options.best)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
     pictures = engine.held_out_pictures(config, options.images or (sys.maxsize if options.data else None))
@@ -57,20 +48,8 @@ def run(options: argparse.Namespace) -> int:
         if is_main_rank():
             result = engine.average_precision(judged, pictures.class_names)
             print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": stored.step}))
-            if files:
-                _draw(files, judged, pictures)
+            if report:
+                curves = engine.precision_recall(engine.class_curves(judged, pictures.class_names))
+                save_svg(curves, report, "Precision over recall", f"Of every class, on {len(judged)} pictures")
+                say(f"{report} written")
     return 0
-
-
-def _draw(files: list[Path], judged: "list[Judged]", pictures: "DetectionDataset") -> None:
-    from frcnn_lite import engine
-
-    errors = engine.find_errors(judged)
-    kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(error.kind for error in errors).most_common())
-    figures = {
-        "Precision over recall": engine.precision_recall(engine.class_curves(judged, pictures.class_names)),
-        f"Worst errors: {kinds or 'none'}": engine.worst_errors(errors, judged, pictures),
-    }
-    for file, (title, figure) in zip(files, figures.items(), strict=True):
-        save_svg(figure, file, title, f"{title}, of {len(judged)} pictures")
-        say(f"{file} written")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-PADDING_LABEL = -1  # a row of `Batch.boxes` with this label is no box
+PADDING_LABEL = -1  # a row of `Batch.boxes` with this label is not a box
 
 
 class Ignored(NamedTuple):

@@ -121,7 +121,7 @@ def _number(element: Element, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{name} is no number: {text!r}") from None
+        raise ValueError(f"{name} is not a number: {text!r}") from None
 
 
 def _folder(root: Path, names: tuple[str, ...], endings: tuple[str, ...]) -> Path:

@@ -5,11 +5,10 @@ from frcnn_lite.engine.average_precision import AveragePrecision, Judged, averag
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import Pictures, held_out_pictures, train_pictures
-from frcnn_lite.engine.detection_errors import DetectionError, find_errors
 from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.logs import write_csv
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
-from frcnn_lite.engine.report import precision_recall, worst_errors
+from frcnn_lite.engine.report import precision_recall
 from frcnn_lite.engine.resolve import fill_minutes, resolve
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
@@ -19,7 +18,6 @@ from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
 __all__ = [
     "AveragePrecision",
     "CheckpointError",
-    "DetectionError",
     "Judged",
     "Pictures",
     "Prediction",
@@ -34,7 +32,6 @@ __all__ = [
     "class_curves",
     "evaluate",
     "fill_minutes",
-    "find_errors",
     "held_out_pictures",
     "judge",
     "load_run",
@@ -47,6 +44,5 @@ __all__ = [
     "save_weights",
     "train",
     "train_pictures",
-    "worst_errors",
     "write_csv",
 ]

@@ -164,13 +164,6 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
     return judged
 
 
-def overlaps(found: Tensor, boxes: Tensor, crowd: Tensor) -> Tensor:
-    """(D, G) float64 of boxes (D, 4) and (G, 4): IoU, and for a crowd the part of the detection that lies in it."""
-    if not (len(found) and len(boxes)):
-        return torch.zeros(len(found), len(boxes), dtype=torch.float64)
-    return torch.from_numpy(mask.iou(_xywh(found), _xywh(boxes), crowd.int().tolist()))
-
-
 def _ranked(results: Sequence[dict[str, Any]], objects: int) -> Tensor:
     """`ClassCurve.ranked`, from what was matched in each picture."""
     scores = np.concatenate([result["dtScores"] for result in results] or [[]])

@@ -136,7 +136,7 @@ class TrainConfig:
 
     @classmethod
     def from_json(cls, text: str) -> "TrainConfig":
-        """The inverse of `to_json`. Raises ValueError for a field it does not know or text that is no JSON object."""
+        """The inverse of `to_json`. Raises ValueError for an unknown field or text that is not a JSON object."""
         values = json.loads(text)
         if not isinstance(values, dict):
             raise ValueError(f"a configuration is a JSON object, got {type(values).__name__}")

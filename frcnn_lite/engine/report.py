@@ -1,16 +1,11 @@
-"""The charts of a judged detector: precision over recall, and the errors it should be looked at for.
+"""Precision over recall of a judged detector, as a matplotlib figure: `figure.savefig("curves.svg")` saves it."""
 
-Both return a matplotlib figure, to show in a notebook or to save: `figure.savefig("curves.svg")`.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
 
-from frcnn_lite.data.dataset import DetectionDataset
-from frcnn_lite.engine.average_precision import ClassCurve, Judged
-from frcnn_lite.engine.detection_errors import DetectionError
+from frcnn_lite.engine.average_precision import ClassCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +14,6 @@ if TYPE_CHECKING:
 COLUMNS = 4
 SIDE = 2.4  # inches of a panel
 SHOWN = {"AP50": (0, "#0072b2"), "AP75": (5, "#d55e00")}  # row of `ClassCurve`, colour (Okabe and Ito)
-FOUND, TRUE = "#d55e00", "#000000"
 
 
 def precision_recall(curves: Mapping[str, ClassCurve]) -> "Figure":
@@ -48,32 +42,6 @@ def precision_recall(curves: Mapping[str, ClassCurve]) -> "Figure":
     return figure
 
 
-def worst_errors(
-    errors: Sequence[DetectionError], judged: Sequence[Judged], data: DetectionDataset, most: int = 12
-) -> "Figure":
-    """The surroundings of at most `most` errors, the first ones; up to a third of them are missed objects.
-
-    errors: of `engine.find_errors(judged)`, all or some; judged: of `engine.judge(model, data)`. What was found (or,
-    dashed, missed) is drawn in vermilion, the true box that it overlaps most in black.
-    """
-    missed, wrong = ([error for error in errors if (error.kind == "missed") is which] for which in (True, False))
-    missed = missed[: max(most // 3, most - len(wrong))]
-    shown = [*wrong[: most - len(missed)], *missed]
-    figure, axes = _panels(len(shown))
-    for panel, error in zip(axes, shown, strict=True):
-        truth = judged[error.picture]
-        image = data[error.picture].image
-        panel.imshow(image.permute(1, 2, 0).numpy())
-        if error.object is not None and error.kind != "missed":
-            _draw_box(panel, truth.boxes[error.object], TRUE, "--")
-        _draw_box(panel, error.box, FOUND, "--" if error.kind == "missed" else "-")
-        _look_at(panel, error.box, image.shape[1:])
-        score = "" if error.kind == "missed" else f" at {error.score:.2f}"
-        panel.set(xticks=[], yticks=[], title=f"{error.kind}: {data.class_names[error.label]}{score}")
-        panel.set_xlabel(f"picture {truth.image_id}")
-    return figure
-
-
 def _panels(count: int) -> "tuple[Figure, list[Axes]]":
     """A figure with `count` square panels in rows; one that says so when there is nothing to show."""
     from matplotlib.figure import Figure
@@ -91,18 +59,3 @@ def _panels(count: int) -> "tuple[Figure, list[Axes]]":
         panel.title.set_size(8)
         panel.tick_params(labelsize=7)
     return figure, grid[:count]
-
-
-def _draw_box(panel: "Axes", box: torch.Tensor, colour: str, line: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    x1, y1, x2, y2 = box.tolist()
-    panel.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=colour, linestyle=line, linewidth=1.5))
-
-
-def _look_at(panel: "Axes", box: torch.Tensor, size: Sequence[int]) -> None:
-    """Show the box and as much around it as it is large."""
-    x1, y1, x2, y2 = box.tolist()
-    margin = max(x2 - x1, y2 - y1)
-    panel.set_xlim(max(x1 - margin, 0), min(x2 + margin, size[1]))
-    panel.set_ylim(min(y2 + margin, size[0]), max(y1 - margin, 0))

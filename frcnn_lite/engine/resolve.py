@@ -47,7 +47,7 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
     picture has), from `weights` (how their backbone normalises), and else is as the two classes say. epochs: instead of
     `steps`, how often every picture is shown. pictures: shared with `train`, so that it reads no file again.
 
-    Raises TypeError for what is no field, ValueError for a wrong value, FileNotFoundError, and ValueError where the
+    Raises TypeError for what is not a field, ValueError for a wrong value, FileNotFoundError, and ValueError where the
     data has not one box to train on.
     """
     names = {field.name for field in fields(FasterRCNNConfig)}

@@ -87,7 +87,7 @@ class RunDirectory:
             if isinstance(record, dict) and "step" in record:
                 records.append(record)
             elif number < len(lines):
-                raise ValueError(f"{self.log_file} line {number} is no record of a step: {line[:40]!r}")
+                raise ValueError(f"{self.log_file} line {number} is not a record of a step: {line[:40]!r}")
         return [record for record in records if before_step is None or record["step"] < before_step]
 
     def cut_log(self, before_step: int) -> list[Record]:
@@ -97,7 +97,7 @@ class RunDirectory:
         return records
 
     def remove_files(self) -> None:
-        """Remove what `create` made: a run that could not save its first step is no run, and blocks the next try."""
+        """Remove what `create` made: a run that could not save its first step is not a run, and blocks the next try."""
         for file in (self.config_file, self.log_file):
             file.unlink(missing_ok=True)
 

@@ -53,7 +53,10 @@ def test_tools_lay_files_out_in_their_own_way(tmp_path):
         ("<annotation><object>", "no element found|unclosed"),
         ("", "no element found"),
         ("<annotation><object><name>dog</name></object></annotation>", "has no bndbox"),
-        ("<annotation><object><bndbox><xmin>left</xmin></bndbox></object></annotation>", "xmin is no number: 'left'"),
+        (
+            "<annotation><object><bndbox><xmin>left</xmin></bndbox></object></annotation>",
+            "xmin is not a number: 'left'",
+        ),
         ('<!DOCTYPE a [<!ENTITY x "y">]><annotation>&x;</annotation>', "declares a document type"),
     ],
 )

@@ -259,7 +259,7 @@ def test_a_damaged_config_is_named(tmp_path):
 def test_a_damaged_log_is_named(tmp_path):
     run = quiet(replace(CONFIG, steps=1), tmp_path / "run").run_dir
     (run / "log.jsonl").write_text('7\n{"step": 0}\n')
-    with pytest.raises(ValueError, match=r"log\.jsonl line 1 is no record of a step: '7'"):
+    with pytest.raises(ValueError, match=r"log\.jsonl line 1 is not a record of a step: '7'"):
         load_run(run)
 
 

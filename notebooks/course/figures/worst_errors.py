@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from course.detection_errors import DetectionError
 from course.figures.palette import BLACK, VERMILLION
 from course.figures.pictures import around, draw_box, draw_legend, draw_picture, iou
 from course.figures.svg import FAINT, Canvas, Figure
 from frcnn_lite.data import DetectionDataset
-from frcnn_lite.engine import DetectionError, Judged
+from frcnn_lite.engine import Judged
 
 GAP, TOP, CAPTION = 16, 92, 56
 FOUND, MISSED, TRUE = ("found", VERMILLION, None), ("missed", VERMILLION, "4 3"), ("true box", BLACK, "4 3")
@@ -21,7 +22,7 @@ def worst_errors(
 ) -> Figure:
     """The surroundings of at most `most` errors, the first ones; up to a third of them are missed objects.
 
-    errors: of `engine.find_errors(judged)`, all or some; judged: of `engine.judge(model, data)`; side: pixels of one.
+    errors: of `find_errors(judged)`, all or some; judged: of `engine.judge(model, data)`; side: pixels of one.
     """
     missed, wrong = ([error for error in errors if (error.kind == "missed") is which] for which in (True, False))
     missed = missed[: max(most // 3, most - len(wrong))]

@@ -7,10 +7,11 @@ from itertools import pairwise
 import pytest
 import torch
 
+from course.detection_errors import find_errors
 from course.figures import precision_recall, worst_errors
 from course.figures.precision_recall import staircase
 from frcnn_lite.data import DigitScenes
-from frcnn_lite.engine import Judged, average_precision, class_curves, find_errors
+from frcnn_lite.engine import Judged, average_precision, class_curves
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ("a", "b", "without objects")

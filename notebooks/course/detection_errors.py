@@ -10,9 +10,10 @@ from itertools import chain
 from typing import NamedTuple
 
 import torch
+from pycocotools import mask
 from torch import Tensor
 
-from frcnn_lite.engine.average_precision import Judged, evaluation, overlaps
+from frcnn_lite.engine.average_precision import Judged, evaluation
 
 # The first that fits: it overlaps an object of its class, or of a different one, by so much. Nothing fits "background".
 KINDS = (
@@ -67,7 +68,7 @@ def find_errors(pictures: Sequence[Judged]) -> list[DetectionError]:
 
 
 def _errors_in(picture: Judged, row: int, is_right: list[bool], was_seen: list[bool]) -> Iterator[DetectionError]:
-    overlap = overlaps(picture.found_boxes, picture.boxes, picture.crowd)
+    overlap = _overlaps(picture.found_boxes, picture.boxes, picture.crowd)
     explained = [a or b for a, b in zip(was_seen, (picture.ignored | picture.crowd).tolist(), strict=True)]
     for index in picture.found_scores.argsort(descending=True, stable=True).tolist():
         if is_right[index]:
@@ -81,6 +82,15 @@ def _errors_in(picture: Judged, row: int, is_right: list[bool], was_seen: list[b
     for index, known in enumerate(explained):
         if not known:
             yield DetectionError("missed", row, picture.boxes[index], int(picture.labels[index]), 0.0, index)
+
+
+def _overlaps(found: Tensor, boxes: Tensor, crowd: Tensor) -> Tensor:
+    """(D, G) float64 of boxes (D, 4) and (G, 4): IoU, and for a crowd the part of the detection that lies in it."""
+    if not (len(found) and len(boxes)):
+        return torch.zeros(len(found), len(boxes), dtype=torch.float64)
+    corners = (box.double() for box in (found, boxes))
+    sized = (torch.cat([box[:, :2], box[:, 2:] - box[:, :2]], dim=1).tolist() for box in corners)
+    return torch.from_numpy(mask.iou(*sized, crowd.int().tolist()))
 
 
 def _kind(overlap: Tensor, same: Tensor) -> tuple[str, int | None]:

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from frcnn_lite.engine import find_errors
+from course.detection_errors import find_errors
 from frcnn_lite.engine.average_precision import Judged, evaluation
 
 OBJECT = (0.0, 0.0, 10.0, 10.0)  # moved right by d, its IoU with itself is (10 - d) / (10 + d)
