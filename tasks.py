@@ -37,7 +37,7 @@ BUILDS = ("build", "dist", "frcnn_lite.egg-info")
 # What a set-up installs, in this order, each with the extras that the notebooks and the tests need.
 PACKAGES = ("packages/vgpu[test]", "packages/multigpu[test]", ".[course,dev]")
 # The tests of the course and of the verdicts stand among the notebooks; a package is tested by its own configuration.
-MAIN_TESTS = ("notebooks", "notebooks/course/tests", "notebooks/posts/verdicts", "tests")
+MAIN_TESTS = ("notebooks", "notebooks/course/tests", "tests", "notebooks/posts/verdicts")
 TESTED_ALONE = ("packages/vgpu", "packages/multigpu")
 # A notebook that somebody has copied elsewhere still finds the course.
 COURSE_ON_PATH = """
@@ -251,7 +251,8 @@ def test(python: Path, args: list[str]) -> int:
     workers = max(2, min(8, os.cpu_count() or 2))
     # The workers share the cores: without this each of them would start a thread for every core.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) // workers)))
-    command = [str(python), "-m", "pytest", "-n", str(workers), "--dist", "loadfile"]
+    # In the order of the folders: xdist's own puts files of one long test last, where one worker waits for the other.
+    command = [str(python), "-m", "pytest", "-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
     codes = []
     for folder, arguments in sessions(args):
         if folder != ROOT:

@@ -188,7 +188,7 @@ def test_failing_step_is_an_error_that_says_what_to_do(tasks):
         tasks.run([sys.executable, "-c", "raise SystemExit(3)"], "do this")
 
 
-ALL = ["notebooks", "notebooks/course/tests", "notebooks/posts/verdicts", "tests"]
+ALL = ["notebooks", "notebooks/course/tests", "tests", "notebooks/posts/verdicts"]
 
 
 @pytest.mark.parametrize(
