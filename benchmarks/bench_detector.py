@@ -1,7 +1,7 @@
 """A training step beside torchvision's Faster R-CNN, on the CPU: `python benchmarks/bench_detector.py`.
 
 The same backbone, weights, images, anchors and sample counts, both with RoIAlign. First the losses are compared with
-sampling disabled (torchvision samples from the global generator, so that its samples cannot be ours); then forward and
+sampling disabled (torchvision samples from the global generator, so its samples cannot be ours); then forward and
 backward are timed in turn, and a ratio is the median over rounds of torchvision's time by ours: 1.50 x means that ours
 takes two thirds. Calls and reads are counted below autograd, in forward and backward, also of the backbone alone, which
 is the same in both; memory is the peak that a virtual GPU counts, weights included.

@@ -1,7 +1,7 @@
 """Loops against their loop-free forms and named peers: `python benchmarks/bench_layers.py`.
 
 Forward and backward, medians of paired runs (every round runs every candidate), results checked equal first. A ratio
-is time over the loop's time in the same round, so that 0.25 x means four times as fast.
+is time over the loop's time in the same round, so 0.25 x means four times as fast.
 """
 
 import argparse

@@ -4,7 +4,7 @@
   python -m frcnn_lite data check coco/annotations.json --all
 
 Every image is decoded. The exit code is 1 where there is a defect. Pictures without an annotation are named, too; they
-are no defect, since a folder may be annotated in part.
+are not defects, since a folder may be annotated in part.
 """
 
 import argparse

@@ -18,7 +18,7 @@ class WeightsError(ValueError):
     """The weights do not fit, and nothing was loaded; `report` says why."""
 
     def __init__(self, report: "LoadReport") -> None:
-        super().__init__(f"nothing was loaded, for not everything fits.\n{report}")
+        super().__init__(f"nothing was loaded, because not everything fits.\n{report}")
         self.report = report
 
 

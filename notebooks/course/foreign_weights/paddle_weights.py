@@ -74,7 +74,7 @@ class PaddleError(ValueError):
     """The file does not fit the model; nothing was loaded. `report` says why."""
 
     def __init__(self, report: PaddleReport) -> None:
-        super().__init__(f"nothing was loaded, for not everything fits.\n{report}")
+        super().__init__(f"nothing was loaded, because not everything fits.\n{report}")
         self.report = report
 
 
