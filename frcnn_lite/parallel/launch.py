@@ -92,7 +92,7 @@ class _Rank:
         context = multiprocessing.get_context("spawn")  # a fork would copy CUDA and OpenMP in a state they do not bear
         self.folder = folder
         self.wire, self.theirs = context.Pipe()
-        # No daemon: a daemonic process may have no children, and a DataLoader with workers needs some.
+        # Not a daemon: a daemonic process may have no children, and a DataLoader with workers needs some.
         self.process = context.Process(target=live, args=(job, environment, self.theirs, str(folder)))
         self.has_started = False
 

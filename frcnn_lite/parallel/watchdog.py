@@ -6,8 +6,8 @@ threads of the others answer, stuck or not; and the rank that waits raises `Coll
 
 PyTorch's own time-out comes after 30 minutes with gloo and 10 with NCCL. It tells who waited, if that; not for whom.
 
-In this file: what is said of a rank (`Entered`, `Position`) and what follows from it (`diagnose`); the notes and the
-way to break off a wait (`CollectiveLog`); the thread (`Watchdog`).
+In this file: what is said of a rank (`Entered`, `Position`), what follows from it (`diagnose`), and the `Watchdog`,
+which notes collectives, looks at them from a thread, and breaks off a wait.
 """
 
 import atexit
@@ -186,27 +186,46 @@ class Call:
         return not self.over and not (self.work is not None and self.work.is_completed())
 
 
-class CollectiveLog:
-    """`with CollectiveLog() as log:` notes the collectives of `torch.distributed` that this rank enters in the block.
+class Watchdog:
+    """`with Watchdog(limit=30) as dog:` around a training loop, in every rank, after `init_process_group`.
 
-    step: set by the training loop, noted with each; entered: the last ones, oldest first. `log.break_off(error)`, from
-    a different thread, raises `error` in the thread that waits in one.
+    limit: seconds that a rank may wait; more than the longest honest pause of any rank, such as an evaluation on rank 0
+    alone. Set `dog.step` in the loop, and a diagnosis names it; `dog.watch(ddp)` names the gradients waited for.
+    entered: the last collectives of this rank, oldest first.
 
     The functions of `torch.distributed` are wrapped for the block and put back after it. Not seen: send and recv, a
     function imported by name before the block, and what native code starts, unless `watch` has told it to ask.
+
+    Raises CollectiveHang in the rank that waits. One that waits in native code, such as DDP's backward without `watch`,
+    cannot be woken: it writes the diagnosis to stderr and exits with code 70.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float = 60.0) -> None:
+        if limit <= 0:
+            raise ValueError(f"`limit` must be a positive number of seconds, got {limit}")
+        self.limit = limit
         self.step: int | None = None
         self.entered: deque[Entered] = deque(maxlen=HISTORY)
-        self._broken: BaseException | None = None
+        self.hang: CollectiveHang | None = None
         self._counts: Counter[tuple[int, ...]] = Counter()
         self._calls: list[Call] = []
         self._label = ""
         self._inside = False
         self._originals: list[tuple[Any, str, Any]] = []
+        self._store_is_gone = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._patrol, name="watchdog", daemon=True)
 
     def __enter__(self) -> Self:
+        if not distributed.is_initialized():
+            raise RuntimeError("a watchdog watches the ranks of a process group: call init_process_group first")
+        self._rank, self._ranks = distributed.get_rank(), tuple(range(distributed.get_world_size()))
+        self._main = threading.get_ident()
+        # A connection of its own: the process group's may be blocked in a get that waits for somebody.
+        store = distributed_c10d._get_default_store().clone()
+        store.set_timeout(timedelta(seconds=ANSWER))
+        self._store = PrefixStore(f"watchdog {store.add(f'watchdogs of rank {self._rank}', 1)}", store)
+        self._thread.start()
         for module, name in itertools.product((distributed, distributed_c10d), COLLECTIVES):
             if original := getattr(module, name, None):
                 self._originals.append((module, name, original))
@@ -214,20 +233,19 @@ class CollectiveLog:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
         while self._originals:
             module, name, original = self._originals.pop()
             setattr(module, name, original)
-
-    @property
-    def open_call(self) -> Call | None:
-        """The earliest collective whose data has not come yet."""
-        return next((call for call in self._calls if call.is_open), None)
-
-    def break_off(self, error: BaseException) -> None:
-        """Raise `error` in whoever waits in a collective."""
-        self._broken = error
-        for call in self._calls:
-            call.wake()
+        self._thread.join()
+        if self.hang is None:
+            why = "" if kind is None else kind.__name__
+            self._publish(Position(self._rank, "left", self.step, None, tuple(self.entered), "", why))
+            return
+        # The work that is still pending would keep the interpreter from ending while the others live (torch 2.13).
+        atexit.register(os._exit, HUNG)
+        if error is not self.hang:
+            raise self.hang from error
 
     def watch(self, ddp: DistributedDataParallel) -> None:
         """Note the all_reduce of each bucket of gradients, under the names of its parameters.
@@ -248,6 +266,11 @@ class CollectiveLog:
             return self._breakable(self._calls[-1], future) if self._originals else future
 
         ddp.register_comm_hook(None, reduce)
+
+    @property
+    def open_call(self) -> Call | None:
+        """The earliest collective whose data has not come yet."""
+        return next((call for call in self._calls if call.is_open), None)
 
     def _noting(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(collective)
@@ -293,15 +316,15 @@ class CollectiveLog:
             done = threading.Event()
             call.wake = done.set
             future.add_done_callback(lambda _: done.set())
-            if self._broken is None:
+            if self.hang is None:
                 done.wait()
-            if self._broken is not None and call.is_open:
-                raise self._broken
+            if self.hang is not None and call.is_open:
+                raise self.hang
         call.work.wait()
         call.over = future is None
 
     def _breakable(self, call: Call, future: Future[Any]) -> Future[Any]:
-        """A future for native code to wait for: it ends when `future` does, or with the error of `break_off`."""
+        """A future for native code to wait for: it ends when `future` does, or with `hang`."""
         if distributed.get_backend() != "gloo":
             return future  # with NCCL a future is done when the work is queued: it is the stream that waits
         woken: Future[None] = Future()
@@ -312,76 +335,13 @@ class CollectiveLog:
                 woken.set_result(None)
 
         def result(_: Any) -> torch.Tensor:
-            if self._broken is not None and call.is_open:
-                raise self._broken
+            if self.hang is not None and call.is_open:
+                raise self.hang
             return future.value()
 
         call.wake = wake
         future.add_done_callback(wake)
         return woken.then(result)
-
-
-def _future_of(work: Any) -> Future[Any] | None:
-    """None for gloo's reduce_scatter (torch 2.15), whose Work does not know either whether it is completed."""
-    try:
-        return work.get_future()
-    except RuntimeError:
-        return None
-
-
-def site(frame: FrameType | None) -> str:
-    """File and line of the innermost frame of the program itself."""
-    # A module that puts functions of its own around those of PyTorch sets `__tracebackhide__`, as pytest asks it to.
-    while frame is not None and (
-        frame.f_code.co_filename.startswith(BETWEEN) or "__tracebackhide__" in frame.f_globals
-    ):
-        frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""
-
-
-class Watchdog(CollectiveLog):
-    """`with Watchdog(limit=30) as dog:` around a training loop, in every rank, after `init_process_group`.
-
-    limit: seconds that a rank may wait; more than the longest honest pause of any rank, such as an evaluation on rank 0
-    alone. Set `dog.step` in the loop, and a diagnosis names it; `dog.watch(ddp)` names the gradients waited for.
-
-    Raises CollectiveHang in the rank that waits. One that waits in native code, such as DDP's backward without `watch`,
-    cannot be woken: it writes the diagnosis to stderr and exits with code 70.
-    """
-
-    def __init__(self, limit: float = 60.0) -> None:
-        if limit <= 0:
-            raise ValueError(f"`limit` must be a positive number of seconds, got {limit}")
-        super().__init__()
-        self.limit = limit
-        self.hang: CollectiveHang | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._patrol, name="watchdog", daemon=True)
-
-    def __enter__(self) -> Self:
-        if not distributed.is_initialized():
-            raise RuntimeError("a watchdog watches the ranks of a process group: call init_process_group first")
-        self._rank, self._ranks = distributed.get_rank(), tuple(range(distributed.get_world_size()))
-        self._main = threading.get_ident()
-        # A connection of its own: the process group's may be blocked in a get that waits for somebody.
-        store = distributed_c10d._get_default_store().clone()
-        store.set_timeout(timedelta(seconds=ANSWER))
-        self._store = PrefixStore(f"watchdog {store.add(f'watchdogs of rank {self._rank}', 1)}", store)
-        self._thread.start()
-        return super().__enter__()
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._over.set()
-        super().__exit__(kind, error, trace)
-        self._thread.join()
-        if self.hang is None:
-            why = "" if kind is None else kind.__name__
-            self._publish(Position(self._rank, "left", self.step, None, tuple(self.entered), "", why))
-            return
-        # The work that is still pending would keep the interpreter from ending while the others live (torch 2.13).
-        atexit.register(os._exit, HUNG)
-        if error is not self.hang:
-            raise self.hang from error
 
     def _patrol(self) -> None:
         """The thread: answer when another calls the roll, and call it when this rank has waited for too long."""
@@ -392,33 +352,33 @@ class Watchdog(CollectiveLog):
             seen, since = (seen, since) if frame is seen else (frame, now)
             call = self.open_call
             waited = now - call.since if call else now - since if frame else 0.0
-            try:
-                if not answered and self._store.check(["roll"]):
-                    self._publish(self._position())
-                    answered = True
-                if waited > self.limit:
-                    self._end(self._call_roll())
-                    return
-            except RuntimeError:  # the process that held the store is gone
-                self._end([self._position(), *(Position(r, "silent") for r in self._ranks if r != self._rank)])
+            if not answered and self._is_there("roll"):
+                self._publish(self._position())
+                answered = True
+            if waited > self.limit:
+                self._end(self._call_roll())
                 return
 
     def _call_roll(self) -> list[Position]:
-        self._publish(self._position())
-        self._store.set("roll", "")
+        """Where each rank stands; who does not answer in time, or has no store to answer through, is silent."""
+        own = self._position()
+        self._publish(own)
+        with contextlib.suppress(RuntimeError):
+            self._store.set("roll", "")
         until = time.monotonic() + ANSWER
-        while time.monotonic() < until and not self._store.check([f"at {rank}" for rank in self._ranks]):
+        while time.monotonic() < until and not self._is_there(*(f"at {rank}" for rank in self._ranks)):
             time.sleep(0.02)
-        answered = [self._store.check([f"at {rank}"]) for rank in self._ranks]
-        return [
-            pickle.loads(self._store.get(f"at {rank}")) if answered[rank] else Position(rank, "silent")
-            for rank in self._ranks
-        ]
+        return [own if rank == self._rank else self._position_of(rank) for rank in self._ranks]
+
+    def _position_of(self, rank: int) -> Position:
+        """What another rank has answered."""
+        return pickle.loads(self._store.get(f"at {rank}")) if self._is_there(f"at {rank}") else Position(rank, "silent")
 
     def _end(self, positions: list[Position]) -> None:
         """Wake the main thread, which raises; where nothing wakes it, end the process."""
-        self.hang = CollectiveHang(sorted(positions, key=lambda position: position.rank))
-        self.break_off(self.hang)
+        self.hang = CollectiveHang(positions)
+        for call in self._calls:
+            call.wake()
         if not self._over.wait(GRACE):
             print(f"CollectiveHang: {self.hang}", file=sys.stderr, flush=True)
             os._exit(HUNG)
@@ -439,6 +399,31 @@ class Watchdog(CollectiveLog):
         frame = sys._current_frames().get(self._main)
         return frame if frame is not None and frame.f_code.co_filename.startswith(NATIVE) else None
 
+    def _is_there(self, *keys: str) -> bool:
+        try:
+            return not self._store_is_gone and self._store.check(list(keys))
+        except RuntimeError:  # the process that held it has ended; torch would warn of that at each look
+            self._store_is_gone = True
+            return False
+
     def _publish(self, position: Position) -> None:
         with contextlib.suppress(RuntimeError):  # nobody is left to read it
             self._store.set(f"at {self._rank}", pickle.dumps(position))  # type: ignore[arg-type]  # bytes, too
+
+
+def _future_of(work: Any) -> Future[Any] | None:
+    """None for gloo's reduce_scatter (torch 2.15), whose Work does not know either whether it is completed."""
+    try:
+        return work.get_future()
+    except RuntimeError:
+        return None
+
+
+def site(frame: FrameType | None) -> str:
+    """File and line of the innermost frame of the program itself."""
+    # A module that puts functions of its own around those of PyTorch sets `__tracebackhide__`, as pytest asks it to.
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(BETWEEN) or "__tracebackhide__" in frame.f_globals
+    ):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""

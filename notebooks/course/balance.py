@@ -111,7 +111,7 @@ def scatter_samples(batch: Any, devices: Sequence[torch.device | str], sizes: Se
     Autograd carries gradients back through the copies. A size of 0 gives a share of no samples.
 
     Raises:
-        ValueError: `sizes` does not fit `devices`, or something in the batch has another number of samples than
+        ValueError: `sizes` does not fit `devices`, or something in the batch has a different number of samples than
             sum(sizes); the message says what, by its path.
     """
     if len(sizes) != len(devices) or min(sizes, default=0) < 0:
@@ -142,7 +142,7 @@ def count_samples(batch: Any) -> int:
 def gather_samples(shares: Sequence[Any], device: torch.device | str) -> Any:
     """The results of all replicas as one result, its tensors on `device`: what `scatter_samples` splits, joined.
 
-    Tensors (B_k, ...) are joined along the rows, 0-d ones become a vector, lists are strung together, so that
+    Tensors (B_k, ...) are joined along the rows, 0-d ones become a vector, lists are strung together, so
     detections stay with their image; tuples, dicts and dataclasses are joined field by field.
 
     Raises:

@@ -16,7 +16,6 @@ from torch.distributed import distributed_c10d
 from frcnn_lite.parallel.watchdog import (
     COLLECTIVES,
     CollectiveHang,
-    CollectiveLog,
     Entered,
     Position,
     Watchdog,
@@ -127,11 +126,11 @@ def test_functions_are_put_back_also_after_an_error(alone):
 
 
 def test_notes_name_number_step_tensor_and_line(alone):
-    with CollectiveLog() as log:
-        log.step = 4
+    with Watchdog() as dog:
+        dog.step = 4
         distributed.all_reduce(torch.ones(2, 3))
         distributed.barrier()
-    first, second = log.entered
+    first, second = dog.entered
     assert (first.number, first.name, first.step, first.tensor, first.group) == (
         1,
         "all_reduce",
@@ -141,32 +140,32 @@ def test_notes_name_number_step_tensor_and_line(alone):
     )
     assert (second.number, second.name, second.tensor) == (2, "barrier", "")
     assert first.site.startswith("test_watchdog.py:")
-    assert log.open_call is None
+    assert dog.open_call is None
 
 
 def test_a_collective_that_raises_is_not_waited_for(alone):
-    with CollectiveLog() as log:
+    with Watchdog() as dog:
         with pytest.raises((RuntimeError, TypeError, ValueError)):
             distributed.broadcast(torch.ones(1), src=5)
         with pytest.raises(TypeError):
             distributed.all_reduce()
-    assert log.open_call is None
+    assert dog.open_call is None
 
 
 @pytest.mark.parametrize("async_op", [False, True])
 def test_work_that_cannot_be_asked_is_not_waited_for(alone, async_op):
-    with CollectiveLog() as log:
+    with Watchdog() as dog:
         work = distributed.reduce_scatter_tensor(torch.ones(1), torch.ones(1), async_op=async_op)
         assert (work is not None) is async_op
-    assert len(log.entered) == 1 and log.open_call is None
+    assert len(dog.entered) == 1 and dog.open_call is None
 
 
 def test_async_op_returns_its_work_positionally_too(alone):
-    with CollectiveLog() as log:
+    with Watchdog() as dog:
         work = distributed.all_reduce(torch.ones(1), distributed.ReduceOp.SUM, None, True)
         work.wait()
         assert distributed.all_reduce(torch.ones(1)) is None
-    assert len(log.entered) == 2
+    assert len(dog.entered) == 2
 
 
 def test_bad_use_is_refused():
@@ -174,6 +173,32 @@ def test_bad_use_is_refused():
         Watchdog(0)
     with pytest.raises(RuntimeError, match="call init_process_group first"), Watchdog():
         pass
+
+
+HOLDS_THE_STORE = """
+import sys
+from torch.distributed import TCPStore
+
+store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, use_libuv=sys.platform != "win32")
+print(store.port, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_rank_outlives_the_process_that_held_the_store():
+    """It waits for nobody, so it goes on; were the roll called, the ranks that cannot be asked would be silent."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS_THE_STORE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        store = distributed.TCPStore("127.0.0.1", int(holder.stdout.readline()), is_master=False)
+        distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        with Watchdog() as dog:
+            dog._ranks = (0, 1)
+            holder.communicate()
+            (own, other) = dog._call_roll()
+            assert (own.state, other.state) == ("running", "silent")
+            assert dog.hang is None
+        distributed.destroy_process_group()
 
 
 PROGRAM = """

@@ -99,7 +99,7 @@ def logging_on_rank_zero(rank: int, dog: Watchdog) -> float:
 
 
 def break_on_nan(rank: int, dog: Watchdog) -> None:
-    """Rank 1 meets a loss that is no number in step 3, and stops."""
+    """Rank 1 meets a loss that is not a number in step 3, and stops."""
     net = DistributedDataParallel(nn.Linear(4, 2))
     dog.watch(net)
     for dog.step in range(1, 6):
@@ -192,7 +192,7 @@ def monitored_barrier(rank: int, dog: Watchdog) -> None:
 
 
 def sharded(rank: int, dog: Watchdog) -> dict[str, float]:
-    """See `learn.workers.sharding`."""
+    """See `course.workers.sharding`."""
     return compare_with_ddp(rank)
 
 
