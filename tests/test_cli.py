@@ -349,13 +349,6 @@ def test_export_writes_a_graph(trained, tmp_path, capsys):
     fails(capsys, "exists already", "export", "--run", trained, "--out", tmp_path / "w.onnx")
 
 
-def test_a_sheet_of_scenes(tmp_path, capsys):
-    assert run("data", "sheet", "--rows", 1, "--columns", 2, "--out", tmp_path / "s.svg") == 0
-    drawn = (tmp_path / "s.svg").read_text(encoding="utf-8")
-    assert ElementTree.fromstring(drawn).tag.endswith("svg") and "2 pictures with a box around every digit" in drawn
-    fails(capsys, "exists already", "data", "sheet", "--out", tmp_path / "s.svg")
-
-
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [

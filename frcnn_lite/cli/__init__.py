@@ -15,11 +15,11 @@ from types import ModuleType
 
 from frcnn_lite import __version__
 
-from . import data_check, data_sheet, evaluate, export, predict, train
+from . import data_check, evaluate, export, predict, train
 from .console import BAD_INPUT, INTERRUPTED, plain_warnings, say
 
 COMMANDS = {"train": train, "evaluate": evaluate, "predict": predict, "export": export}
-LOOKS_AT_DATA = {"check": data_check, "sheet": data_sheet}  # `data check`, `data sheet`
+LOOKS_AT_DATA = {"check": data_check}  # `data check`
 # These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
 TOOLS = {
     "copy": "list the helpers, or copy one of them with its tests",

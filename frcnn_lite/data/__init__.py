@@ -11,7 +11,6 @@ from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes, Room
 from frcnn_lite.data.photographs import load_photographs
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
-from frcnn_lite.data.sheet import scene_sheet
 from frcnn_lite.data.source import DataSource, choose_splits
 from frcnn_lite.data.statistics import DataFit, fit_detector
 from frcnn_lite.data.summary import summarise
@@ -44,6 +43,5 @@ __all__ = [
     "load_photographs",
     "mirror",
     "read_image",
-    "scene_sheet",
     "summarise",
 ]
