@@ -1,6 +1,7 @@
 """Memory is counted per device, by storage, and given back with the last view."""
 
 import gc
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 import vgpu
-from vgpu import memory
+from vgpu import host, memory
 
 pytestmark = pytest.mark.usefixtures("gpus")
 
@@ -97,6 +98,49 @@ def test_accumulated_figures():
 MIB = 1 << 20
 
 
+class TestHost:
+    """Nobody chooses how much memory the host has, so these ask it; what is allocated here is never written."""
+
+    @pytest.fixture(autouse=True)
+    def no_peaks_for_others(self):
+        yield
+        vgpu.fresh_memory()
+
+    @pytest.mark.parametrize("gpus", [1, 4, 64])
+    def test_by_default_all_devices_together_leave_it_some(self, gpus):
+        with vgpu.virtual_gpus(gpus, force=True):
+            size = torch.cuda.get_device_properties(0).total_memory
+            assert memory.LEAST <= size <= memory.MOST
+            assert size * gpus <= host.total() or size == memory.LEAST
+
+    def test_more_than_it_has_is_cudas_error(self):
+        with vgpu.virtual_gpus(1, force=True, memory=8 * host.total()):
+            with pytest.raises(torch.OutOfMemoryError, match=r"CUDA out of memory(.|\n)*it is the host whose memory"):
+                torch.empty(2 * host.total(), dtype=torch.uint8, device="cuda")
+            assert torch.cuda.memory_stats(0)["num_ooms"] == 1
+
+    def test_so_is_what_only_all_devices_together_ask_for(self):
+        part = host.total() // 4
+        with vgpu.virtual_gpus(8, force=True, memory=host.total()):
+            held = []
+            with pytest.raises(torch.OutOfMemoryError, match="it is the host whose memory"):
+                for k in range(8):
+                    held.append(torch.empty(part, dtype=torch.uint8, device=f"cuda:{k}"))
+            assert len(held) < 5
+            held.clear()
+            assert torch.ones(1000, device="cuda:7").sum() == 1000, "there is room again"
+
+    def test_the_command_line_says_whose_share_it_is(self, tmp_path):
+        (tmp_path / "program.py").write_text("pass\n")
+        command = [sys.executable, "-m", "vgpu", "--gpus", "2", "--force"]
+        said = [
+            subprocess.run([*command, *more, "program.py"], cwd=tmp_path, capture_output=True, text=True).stderr
+            for more in ((), ("--memory", "64MiB"))
+        ]
+        assert re.match(r"vgpu: 2 virtual GPUs, \S+ .iB each: a share of this machine's \S+ .iB\n", said[0])
+        assert said[1].startswith("vgpu: 2 virtual GPUs, 64 MiB each\n")
+
+
 class TestCapacity:
     @pytest.fixture(autouse=True)
     def nothing_left_to_free(self):
@@ -119,7 +163,7 @@ class TestCapacity:
             torch.empty(32 * MIB, dtype=torch.uint8, device="cuda:10")
             del held
             torch.empty(60 * MIB, dtype=torch.uint8, device="cuda:11")
-        assert torch.cuda.get_device_properties(0).total_memory == memory.TOTAL, "the outer machine again"
+        assert torch.cuda.get_device_properties(0).total_memory == memory.share(4), "the outer machine again"
 
     def test_not_every_byte_is_the_programs(self):
         """The driver keeps some, as on any GPU: two halves do not fit, and what was refused fits after the first."""

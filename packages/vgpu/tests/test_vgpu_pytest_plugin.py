@@ -134,10 +134,7 @@ UNSIMULATED = {
     "test_suite.py::test_compiled: torch.compile, which runs eagerly",
     "test_suite.py::test_launched: torch.cuda.CUDAGraph",
 }
-SAID = (
-    "virtual GPUs: 4 tests ran on 2 GPUs of 16 GiB each; 6 tests that ask for GPUs skipped; "
-    "2 tests met what is not simulated"
-)
+SAID = "vgpu: 4 tests ran on virtual GPUs; 6 tests that ask for GPUs skipped; 2 tests met what is not simulated"
 
 
 @pytest.fixture
@@ -171,9 +168,11 @@ def test_option_environment_fixture_and_marker(tmp_path, session, arguments, env
 
 
 def test_a_suite_that_never_heard_of_them(suite):
-    done = run_pytest(suite, "-v", "--vgpus", "2", "--vgpus-force", "--vgpus-no-skips", "--vgpus-strict")
+    done = run_pytest(
+        suite, "-v", "--vgpus", "2", "--vgpus-force", "--vgpus-memory", "1GiB", "--vgpus-no-skips", "--vgpus-strict"
+    )
     lines = done.stdout.splitlines()
-    assert "conftest.py saw 2 GPUs" in lines and "virtual GPUs: 2 GPUs of 16 GiB each" in lines, done.stdout
+    assert "conftest.py saw 2 GPUs" in lines and "vgpu: 2 virtual GPUs, 1 GiB each" in lines, done.stdout
     named = {line for line in lines if ".py" in line and ": " in line and "Warning" not in line}
     assert named >= SKIPPED | UNSIMULATED, done.stdout
     assert not [
@@ -189,7 +188,7 @@ def test_what_is_expected_fails_no_run_and_workers_of_xdist_tell_the_same(suite)
     with (suite / "pytest.ini").open("a") as file:
         file.write(f"vgpus_expected =\n{expected}")
     done = run_pytest(suite, "--vgpus", "2", "--vgpus-force", "--vgpus-no-skips", "--vgpus-strict", "-n", "1")
-    assert done.stdout.splitlines()[-2] == "virtual GPUs: 4 tests ran on 2 GPUs of 16 GiB each", done.stdout
+    assert done.stdout.splitlines()[-2] == "vgpu: 4 tests ran on virtual GPUs", done.stdout
     assert done.returncode == 0 and "cannot be rewritten" not in done.stdout
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
-from vgpu import autostart, inherit, switch
+from vgpu import autostart, banner, inherit, profiles, switch
 
 GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
-MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else 16 GiB)"
+MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of this machine's)"
+PROFILE = f"which GPU they are: {', '.join(profiles.PROFILES)} (default: VGPUS_PROFILE, else none of these)"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -29,6 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS)
     parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
+    parser.add_argument("--profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=PROFILE)
     parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("program", help="script.py, or a module after -m")
@@ -36,10 +38,11 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         gpus = switch.check_gpus(options.gpus)
-        switch.enable(gpus, options.force, options.memory)
+        switch.enable(gpus, options.force, options.memory, options.profile)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    os.environ |= inherit.for_children(gpus, options.memory)
+    os.environ |= inherit.for_children(gpus, options.memory, options.profile)
+    print(f"vgpu: {banner.machine()}", file=sys.stderr)
     sys.argv = [options.program, *options.args]
     if options.module:
         sys.path.insert(0, os.getcwd())

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import torch
 
-from vgpu import devices, memory, streams
+from vgpu import devices, memory, profiles, streams
 from vgpu.patches import Patches
 
 _CUDA = torch.device("cuda")
@@ -66,7 +66,7 @@ def _install_answers(patches: Patches) -> None:
     """Replace the functions of Python whose answer would come from a driver or a library of CUDA."""
     for module in (torch.cuda, torch.cuda.memory):
         patches.set(module, "mem_get_info", lambda device=None: memory.free_and_total(_ordinal(device)))
-    patches.set(torch.cuda, "is_bf16_supported", lambda including_emulation=True: True)
+    patches.set(torch.cuda, "is_bf16_supported", _has_bf16)
     patches.set(torch.cuda, "get_arch_list", list)
     patches.set(torch.cuda, "get_allocator_backend", lambda: "native")
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
@@ -86,21 +86,30 @@ def _set_stream(stream: streams.Stream | None) -> None:
         streams.make_current(stream)
 
 
+def _has_bf16(including_emulation: bool = True) -> bool:
+    """Every GPU computes with bfloat16; before capability 8.0 it does so in float32."""
+    return including_emulation or profiles.current().major >= 8
+
+
 def _properties(ordinal: int) -> SimpleNamespace:
     """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
+    profile = profiles.current()
     return SimpleNamespace(
-        name="Virtual GPU (CPU)",
+        name=profile.name,
         gcnArchName="virtual",
         uuid=UUID(int=ordinal + 1),
-        # As on an A100 (compute capability 8.0), for programs that choose their kernels by it.
-        major=8,
-        minor=0,
+        major=profile.major,
+        minor=profile.minor,
         warp_size=32,
         max_threads_per_block=1024,
-        max_threads_per_multi_processor=2048,
-        multi_processor_count=1,
+        max_threads_per_multi_processor=profile.max_threads_per_multi_processor,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=profile.shared_memory_per_block_optin,
+        shared_memory_per_multiprocessor=profile.shared_memory_per_multiprocessor,
+        multi_processor_count=profile.multi_processor_count,
         total_memory=memory.capacity(),
-        L2_cache_size=0,
+        L2_cache_size=profile.L2_cache_size,
         is_integrated=0,
         is_multi_gpu_board=0,
     )

@@ -1,7 +1,8 @@
 """How many bytes each virtual GPU holds: every storage once, until the last tensor over it is gone.
 
 The caching allocator above it is modelled by one figure, the bytes `reserved`: it grows when tensors need more and
-shrinks to what they hold in `empty_cache`.
+shrinks to what they hold in `empty_cache`. Every byte is one of the host's, so a device has a share of them where
+nobody says how much it has, and what the host can no longer give is CUDA's error, too, instead of the system's end.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from collections import defaultdict
 
 import torch
 
-from vgpu import errors, record
+from vgpu import errors, host, record
 
 BLOCK = 512  # CUDA's allocator rounds every request up to this
 SEGMENT = 2 << 20  # and asks the driver for multiples of this
-TOTAL = 16 << 30
+MOST, LEAST = 16 << 30, 64 << 20  # bytes of a device that nobody has chosen
+SHARE = 0.75  # of the host's memory, for all devices together
+STEP = 256 << 20  # the host is asked again when the devices have grown by this much
+MARGIN = 64 << 20  # and must keep this for everything else
 
 
 @dataclasses.dataclass(eq=False)
@@ -52,16 +56,23 @@ class _Allocation(weakref.ref):
 _lock = threading.RLock()
 _live: dict[int, _Allocation] = {}
 _devices: defaultdict[int, _Device] = defaultdict(_Device)
-_capacity = TOTAL
+_capacity = MOST
+_granted = 0  # bytes of all devices for which the host was asked
 
 
-def configure(capacity: int | None) -> None:
-    """Give every device `capacity` bytes, `TOTAL` by default."""
+def configure(capacity: int | None, gpus: int) -> None:
+    """Give each of `gpus` devices `capacity` bytes, by default a share of the host's."""
     global _capacity
-    _capacity = TOTAL if capacity is None else capacity
+    _capacity = share(gpus) if capacity is None else capacity
     for device in _devices.values():
         device.fraction = 1.0
     empty_cache()
+
+
+def share(gpus: int) -> int:
+    """Bytes of each of `gpus` devices that together leave the host enough for itself."""
+    part = int(host.total() * SHARE) // max(1, gpus) // LEAST * LEAST
+    return min(MOST, max(LEAST, part))
 
 
 def fresh_memory() -> None:
@@ -141,17 +152,38 @@ def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
     if needed > most:
         device.out_of_memory += 1
         raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
+    _ask_host(ordinal, nbytes)
     device.reserved = min(most, -(-needed // SEGMENT) * SEGMENT)
     device.reserved_peak = max(device.reserved_peak, device.reserved)
     device.grown += 1
     record.write(record.USED)
 
 
+def _ask_host(ordinal: int, nbytes: int) -> None:
+    """Raise CUDA's error for `nbytes` more if the host has not got them."""
+    global _granted
+    held = nbytes + sum(device.reserved for device in list(_devices.values()))
+    if held <= _granted:
+        return
+    room = host.left(held) - MARGIN
+    if room < 0:
+        raise _host_is_full(ordinal, nbytes)
+    _granted = held + min(STEP, room // 2)
+
+
+def _host_is_full(ordinal: int, nbytes: int) -> RuntimeError:
+    device = _devices[ordinal]
+    device.out_of_memory += 1
+    error = errors.out_of_memory(ordinal, nbytes, _capacity, _capacity, device.allocated, device.reserved)
+    return type(error)(f"{error}\nvirtual GPUs: it is the host whose memory ({host.total() >> 20} MiB) is used up")
+
+
 def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
-    """Raise CUDA's error in the place of the host's, where the host was asked for more than the device has."""
+    """Raise CUDA's error in the place of the host's, where the device or the host has not got so much."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     if asked:
         _reserve(_devices[ordinal], ordinal, int(asked[1]))
+        raise _host_is_full(ordinal, int(asked[1])) from error
 
 
 _pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()

@@ -14,14 +14,16 @@ from typing import Any, ClassVar
 import torch
 from torch.multiprocessing import reductions
 
-from vgpu import devices, memory, tensor
+from vgpu import devices, memory, profiles, tensor
 from vgpu.patches import Patches
 
 
 class Switch:
     """Pickles as the call that enables virtual GPUs in the process that unpickles it."""
 
-    start: ClassVar[Callable[[int, str | None, int], None]]  # filled in by switch.py, which stands above this file
+    start: ClassVar[
+        Callable[[int, str | None, int, str | None], None]
+    ]  # filled in by switch.py, which stands above this file
 
     def __init__(self, *machine: Any) -> None:
         self.machine = machine
@@ -36,7 +38,7 @@ def install(patches: Patches) -> None:
 
     def get_preparation_data(name: str) -> dict:
         data = original(name)
-        data["vgpu"] = Switch(devices.total(), devices.ignored(), memory.capacity())
+        data["vgpu"] = Switch(devices.total(), devices.ignored(), memory.capacity(), profiles.chosen())
         return data
 
     patches.set(multiprocessing.spawn, "get_preparation_data", get_preparation_data)

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-_MARKER = "virtual_gpus(gpus=2, memory=None, force=False): run the test on this many virtual GPUs of this much memory"
+_MARKER = (
+    "virtual_gpus(gpus=2, force=False, memory=None, profile=None): run the test on this many virtual GPUs, of this "
+    "much memory, that are such GPUs"
+)
 _EXPECTED = (
     "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
     "found in, does not fail the run"
@@ -24,7 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options `--vgpus...` and the setting `vgpus_expected`."""
     group = parser.getgroup("virtual GPUs")
     group.addoption("--vgpus", type=int, metavar="N", help="run all tests on N virtual GPUs (default: VGPUS, or none)")
-    group.addoption("--vgpus-memory", metavar="SIZE", help="of each virtual GPU, as in 64MiB")
+    memory = (
+        "of each virtual GPU, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of the machine's)"
+    )
+    group.addoption("--vgpus-memory", default=os.environ.get("VGPUS_MEMORY"), metavar="SIZE", help=memory)
+    profile = "which GPU they are: t4, a100-40, a100-80, h100, h200, rtx4090 (default: VGPUS_PROFILE)"
+    group.addoption("--vgpus-profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=profile)
     group.addoption("--vgpus-force", action="store_true", help="also where the machine has real GPUs")
     group.addoption(
         "--vgpus-no-skips", action="store_true", help="fail if a test that asks for GPUs was skipped, and name it"
@@ -70,21 +78,21 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
     try:
         # `python -m vgpu -m pytest` was first, or the variable itself
         if options.vgpus is not None or not vgpu.is_enabled():
-            vgpu.enable(options.vgpus, options.vgpus_force, options.vgpus_memory)
+            vgpu.enable(options.vgpus, options.vgpus_force, options.vgpus_memory, options.vgpus_profile)
             config.add_cleanup(vgpu.disable)
     except (TypeError, ValueError, RuntimeError) as error:
         config.stash[_failed] = str(error)  # pytest reports errors of usage from `pytest_configure`
         return
-    environment = _children_with(devices.total(), options.vgpus_memory)
+    environment = _children_with(devices.total(), options.vgpus_memory, options.vgpus_profile)
     config.add_cleanup(environment.undo)
 
 
-def _children_with(gpus: int, memory: int | str | None) -> pytest.MonkeyPatch:
+def _children_with(gpus: int, memory: int | str | None, profile: str | None) -> pytest.MonkeyPatch:
     """Let the programs that tests start (torchrun, subprocess) have this machine, too, until it is undone."""
     from vgpu.inherit import for_children
 
     environment = pytest.MonkeyPatch()
-    for name, value in for_children(gpus, memory).items():
+    for name, value in for_children(gpus, memory, profile).items():
         environment.setenv(name, value)
     return environment
 
@@ -108,7 +116,7 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
         kwargs["gpus"] = devices.total() or 2
     kwargs.setdefault("force", request.config.getoption("vgpus_force"))
     with vgpu.virtual_gpus(*args, **kwargs) as found:
-        environment = _children_with(len(found), kwargs.get("memory"))
+        environment = _children_with(len(found), kwargs.get("memory"), kwargs.get("profile"))
         try:
             yield found
         finally:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from vgpu import devices, memory, record
+from vgpu import banner, memory, record
 
 # Words in a reason, in a marker's name or in the decorators of a test that asks for GPUs.
 _ASKS = re.compile(r"gpu|cuda|nccl|accelerator|multi[ _-]?device|device_count|[2-9]\d* devices", re.IGNORECASE)
@@ -41,7 +41,7 @@ class Run:
             config.add_cleanup(lambda: shutil.rmtree(self.folder, ignore_errors=True))
 
     def pytest_report_header(self) -> str:
-        return f"virtual GPUs: {_machine()}"
+        return f"vgpu: {banner.machine()}"
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -91,16 +91,12 @@ class Run:
             _list(terminalreporter, "skipped although they ask for GPUs (--vgpus-no-skips)", self.skipped)
         if option("vgpus_strict"):
             _list(terminalreporter, "met what virtual GPUs do not simulate (--vgpus-strict)", self.unsimulated)
-        told = [f"{_tests(len(self.used))} ran on {_machine()}"]
+        told = [f"{_tests(len(self.used))} ran on virtual GPUs"]
         if self.skipped:
             told.append(f"{_tests(len(self.skipped))} that ask for GPUs skipped")
         if self.unsimulated:
             told.append(f"{_tests(len({_test(line) for line in self.unsimulated}))} met what is not simulated")
-        terminalreporter.write_line(f"virtual GPUs: {'; '.join(told)}", **({"red": True} if self._fails() else {}))
-
-
-def _machine() -> str:
-    return f"{devices.total()} GPUs of {memory.capacity() / (1 << 30):.4g} GiB each"
+        terminalreporter.write_line(f"vgpu: {'; '.join(told)}", **({"red": True} if self._fails() else {}))
 
 
 def _tests(number: int) -> str:

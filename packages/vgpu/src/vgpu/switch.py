@@ -27,6 +27,7 @@ from vgpu import (
     legacy,
     methods,
     processes,
+    profiles,
     rng,
     serialization,
     subclasses,
@@ -40,7 +41,9 @@ TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 _patches = Patches()
 
 
-def enable(gpus: int | None = None, force: bool = False, memory: int | str | None = None) -> None:
+def enable(
+    gpus: int | None = None, force: bool = False, memory: int | str | None = None, profile: str | None = None
+) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
     A second call with the same number does nothing; with another number it changes the machine.
@@ -48,14 +51,16 @@ def enable(gpus: int | None = None, force: bool = False, memory: int | str | Non
     Args:
         gpus: 1 to 64; without it, what the environment variable VGPUS says.
         force: hide real GPUs, too, where the machine has some.
-        memory: of each GPU, in bytes or as text such as "64MiB" (default 16 GiB); more raises OutOfMemoryError.
+        memory: of each GPU, in bytes or as text such as "64MiB"; more raises OutOfMemoryError. By default that of
+            the profile, or a share of the host's: three quarters of it between all, at most 16 GiB each.
+        profile: name, memory, capability and multiprocessors of a GPU: a name of `vgpu.profiles.PROFILES`, as "h100".
 
     Raises:
-        TypeError, ValueError: for a bad `gpus` or `memory`.
+        TypeError, ValueError: for a bad `gpus`, `memory` or `profile`.
         RuntimeError: if real GPUs are visible and `force` is False.
     """
-    gpus, capacity = check_gpus(gpus), accounts.parse_bytes(memory)
-    if gpus == devices.total() and capacity in (None, accounts.capacity()):
+    gpus, capacity, profile = check_gpus(gpus), accounts.parse_bytes(memory), profiles.check(profile)
+    if gpus == devices.total() and capacity in (None, accounts.capacity()) and profile in (None, profiles.chosen()):
         return
     if not is_enabled() and not force and torch.cuda.is_available():
         raise RuntimeError(
@@ -64,7 +69,7 @@ def enable(gpus: int | None = None, force: bool = False, memory: int | str | Non
         )
     # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    start(gpus, visible if visible in ("", "-1") else None, capacity)
+    start(gpus, visible if visible in ("", "-1") else None, capacity, profile)
 
 
 def start_if_changed(gpus: int, ignored: str | None) -> None:
@@ -80,13 +85,14 @@ def start_if_changed(gpus: int, ignored: str | None) -> None:
         start(gpus, ignored)
 
 
-def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
+def start(gpus: int, ignored: str | None, capacity: int | None = None, profile: str | None = None) -> None:
     """`enable` without its checks.
 
     Args:
         gpus: 1 to 64.
         ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
         capacity: bytes of memory of each.
+        profile: a name of `profiles.PROFILES`.
 
     Raises:
         AttributeError: if this version of PyTorch lacks a name that would be replaced. Nothing is replaced then.
@@ -94,7 +100,8 @@ def start(gpus: int, ignored: str | None, capacity: int | None = None) -> None:
     disable()
     _warn_if_untested()
     devices.configure(gpus, ignored)
-    accounts.configure(capacity)
+    profiles.configure(profile)
+    accounts.configure(profiles.current().total_memory if capacity is None else capacity, gpus)
     try:
         _install(_patches)
     except BaseException:
@@ -139,6 +146,7 @@ def disable() -> None:
     """Take the virtual GPUs away and put back every attribute of PyTorch that was replaced."""
     _patches.restore()
     devices.configure(0, None)
+    profiles.configure(None)
 
 
 def is_enabled() -> bool:
@@ -148,22 +156,22 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def virtual_gpus(
-    gpus: int | None = None, force: bool = False, memory: int | str | None = None
+    gpus: int | None = None, force: bool = False, memory: int | str | None = None, profile: str | None = None
 ) -> Iterator[list[torch.device]]:
     """Give the block `gpus` virtual GPUs (arguments as for `enable`); afterwards everything is as before.
 
     Yields:
         the devices, `[cuda:0, ...]`.
     """
-    before, ignored, capacity = devices.total(), devices.ignored(), accounts.capacity()
-    enable(gpus, force, memory)
+    before, ignored, capacity, was = devices.total(), devices.ignored(), accounts.capacity(), profiles.chosen()
+    enable(gpus, force, memory, profile)
     try:
         yield list(devices.PUBLIC[: devices.total()])
     finally:
         if before == 0:
             disable()
-        elif (before, capacity) != (devices.total(), accounts.capacity()):
-            start(before, ignored, capacity)
+        elif (before, capacity, was) != (devices.total(), accounts.capacity(), profiles.chosen()):
+            start(before, ignored, capacity, was)
 
 
 def check_gpus(gpus: int | None) -> int:
