@@ -10,9 +10,12 @@ import torch
 import torch.multiprocessing as mp
 import vgpu_ranks
 
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
-def test_a_spawned_child_has_the_devices_of_its_parent(gpus):
-    context = mp.get_context("spawn")
+
+@pytest.mark.parametrize("method", ["spawn", pytest.param("forkserver", marks=FORKS)])
+def test_a_child_has_the_devices_of_its_parent(gpus, method):
+    context = mp.get_context(method)
     queue = context.SimpleQueue()
     x = torch.tensor([1.0, 2.0], device="cuda:3")
     child = context.Process(target=vgpu_ranks.report, args=(queue, x))
@@ -34,7 +37,19 @@ def test_nccl_means_gloo_and_ddp_on_two_virtual_gpus_gives_the_gradients_of_one(
     assert max(f[2] for f in found) < 1e-10
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@FORKS
+def test_a_child_that_was_forked_before_a_device_was_used_may_use_them(gpus):
+    child = os.fork()
+    if child == 0:
+        try:
+            on = torch.ones(1, device="cuda:3")
+            os._exit(int(on.is_cuda and on.item()))
+        finally:
+            os._exit(70)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+@FORKS
 def test_a_forked_child_gets_cudas_own_refusal(gpus):
     torch.ones(1, device="cuda")
     reader, writer = os.pipe()
@@ -158,6 +173,33 @@ class TestCommandLine:
         done = run("--gpus", "3", "--force", str(script))
         assert sorted(done.stdout.splitlines()) == ["cuda:0 of 3", "cuda:1 of 3"], done.stderr
         assert "sitecustomize" not in done.stderr
+
+    @FORKS
+    @pytest.mark.parametrize("preload", ["", "mp.set_forkserver_preload(['torch'])"])
+    def test_so_are_those_of_a_fork_server(self, tmp_path, preload):
+        """Which is the default of Python 3.14 on Linux. The server starts as a program, and forks the children."""
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import torch, torch.multiprocessing as mp\n"
+            "from torch.utils.data import DataLoader\n"
+            "def work(queue, x):\n"
+            "    queue.put(f'{torch.ones(1).cuda(1).device} of {torch.cuda.device_count()}, {x.device} {x.sum():g}')\n"
+            "if __name__ == '__main__':\n"
+            f"    {preload}\n"
+            "    context = mp.get_context('forkserver')\n"
+            "    queue = context.SimpleQueue()\n"
+            "    for k in range(2):\n"
+            "        child = context.Process(target=work, args=(queue, torch.ones(3, device=f'cuda:{k}')))\n"
+            "        child.start()\n"
+            "        print(queue.get())\n"
+            "        child.join()\n"
+            "    workers = {'num_workers': 1, 'multiprocessing_context': 'forkserver', 'pin_memory': True}\n"
+            "    batches = DataLoader(range(6), 3, **workers)\n"
+            "    print([batch.cuda().sum().item() for batch in batches])\n"
+        )
+        done = run("--gpus", "3", "--force", str(script))
+        expected = ["cuda:1 of 3, cuda:0 3", "cuda:1 of 3, cuda:1 3", "[3, 12]"]
+        assert done.stdout.splitlines() == expected, done.stderr
 
     def test_torchrun_gives_each_rank_its_virtual_gpu(self, tmp_path):
         script = tmp_path / "worker.py"

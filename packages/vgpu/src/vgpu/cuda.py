@@ -5,7 +5,6 @@ Their own Python code runs unchanged, upon the C++ functions it would find on an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -36,8 +35,7 @@ def install(patches: Patches) -> None:
 
 def _install_state(patches: Patches) -> None:
     """Let the Python of `torch.cuda` start from the state of a process that has not used CUDA yet."""
-    owner = os.getpid()
-    patches.set(torch.cuda, "_is_in_bad_fork", lambda: os.getpid() != owner)
+    patches.set(torch.cuda, "_is_in_bad_fork", devices.in_bad_fork)
     patches.set(torch.cuda, "_initialized", False)
     patches.set(torch.cuda, "_queued_calls", [])
     patches.set(torch.cuda, "_cached_device_count", None)

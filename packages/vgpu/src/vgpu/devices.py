@@ -28,6 +28,7 @@ class _Machine:
     total = 0
     visible: int | None = None  # fixed by the first use, as CUDA does
     ignored: str | None = None  # a CUDA_VISIBLE_DEVICES that was meant for the real GPUs
+    user: int | None = None  # the process that used a device first
 
 
 _OUTSIDE = (-1, -1)
@@ -52,6 +53,7 @@ def configure(total: int, ignored: str | None) -> None:
     """Give the machine `total` GPUs. `ignored` is a value of CUDA_VISIBLE_DEVICES to overlook."""
     _machine.total = total
     _machine.visible = None
+    _machine.user = None
     _machine.ignored = ignored
     _thread.current = 0
     _thread.chosen = (_OUTSIDE, 0)
@@ -76,8 +78,14 @@ def initialise() -> None:
     """Fix the number of visible GPUs, as the first use of CUDA does."""
     if _machine.visible is None:
         _machine.visible = _visible_now()
+        _machine.user = os.getpid()
     if not _machine.visible:
         raise errors.no_devices()
+
+
+def in_bad_fork() -> bool:
+    """True in a forked child of a process that had used a device, which CUDA does not allow."""
+    return _machine.user not in (None, os.getpid())
 
 
 def _visible_now() -> int:

@@ -2,11 +2,14 @@
 
 `VGPUS` and its companions say which machine; PYTHONPATH names a folder whose `sitecustomize.py` reads them at start-up.
 Interpreters that ignore their environment (`python -I`, `python -E`) are not reached. `startup.py` does the rest.
+
+Children of `multiprocessing` are told in another way (processes.py): what they unpickle first is a call of `resume`.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 
 GPUS, FORCE, MEMORY, PROFILE = "VGPUS", "VGPUS_FORCE", "VGPUS_MEMORY", "VGPUS_PROFILE"
@@ -25,3 +28,20 @@ def for_children(gpus: int, memory: int | str | None = None, profile: str | None
     told = {GPUS: str(gpus), FORCE: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
     chosen = {MEMORY: memory, PROFILE: profile}
     return told | {name: str(value) for name, value in chosen.items() if value is not None}
+
+
+def resume(environment: dict[str, str], call: bytes) -> None:
+    """Give this process, a child of `multiprocessing`, the machine of its parent.
+
+    It may be unpickled in a process that has imported nothing yet, with startup.py waiting for torch (a child of a
+    fork server): this file does without torch, and lets torch come before any file of this package that needs it.
+
+    Args:
+        environment: variables that are the parent's by now; a fork server has those of the time it was started.
+        call: a function and its arguments, pickled for themselves because their file needs torch.
+    """
+    os.environ |= environment
+    import torch  # noqa: F401
+
+    function, arguments = pickle.loads(call)
+    function(*arguments)

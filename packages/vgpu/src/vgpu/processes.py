@@ -1,12 +1,14 @@
-"""Spawned processes: a child of a virtual program is virtual, too, before its first import.
+"""Processes of `multiprocessing`, spawned or from a fork server: a child of a virtual program is virtual, too.
 
-`multiprocessing` sends each child a small dictionary of preparation data and unpickles it before anything else. An
+`multiprocessing` sends each child a small dictionary of preparation data and unpickles it before its first import. An
 entry of it here is an object whose unpickling switches virtual GPUs on.
 """
 
 from __future__ import annotations
 
 import multiprocessing.spawn
+import os
+import pickle
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, ClassVar
@@ -14,22 +16,21 @@ from typing import Any, ClassVar
 import torch
 from torch.multiprocessing import reductions
 
-from vgpu import devices, memory, profiles, tensor
+from vgpu import devices, inherit, memory, profiles, record, tensor
 from vgpu.patches import Patches
 
 
 class Switch:
     """Pickles as the call that enables virtual GPUs in the process that unpickles it."""
 
-    start: ClassVar[
-        Callable[[int, str | None, int, str | None], None]
-    ]  # filled in by switch.py, which stands above this file
+    start: ClassVar[Callable[..., None]]  # filled in by switch.py, which stands above this file
 
     def __init__(self, *machine: Any) -> None:
         self.machine = machine
 
     def __reduce__(self) -> Any:
-        return type(self).start, self.machine
+        environment = {name: os.environ[name] for name in (record.FOLDER, record.TEST) if name in os.environ}
+        return inherit.resume, (environment, pickle.dumps((type(self).start, self.machine)))
 
 
 def install(patches: Patches) -> None:
