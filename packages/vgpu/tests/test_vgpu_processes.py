@@ -94,9 +94,9 @@ class TestProcessGroups:
             "mesh = dist.init_device_mesh('cuda', (1,))\n"
             "x = torch.ones(2, device='cuda')\n"
             "dist.all_reduce(x, group=mesh.get_group())\n"
-            "print(mesh.device_type, x.device, dist.get_backend())\n"
+            "print(mesh.device_type, x.device, dist.get_backend_config())\n"
         )
-        assert done.stdout == "cuda cuda:0 cpu:gloo,cuda:gloo\n", done.stderr
+        assert done.stdout == "cuda cuda:0 cuda:nccl\n", done.stderr
         assert "program.py:2: UserWarning: virtual GPUs have no NCCL" in done.stderr, "at the program's own line"
 
     def test_names_imported_before_the_virtual_gpus_came(self, alone):
@@ -108,7 +108,7 @@ class TestProcessGroups:
             "init_process_group('nccl', device_id=torch.device('cuda', 1))\n"
             "print(dist.get_backend(), dist.get_backend(new_group([0], backend='cpu:gloo,cuda:nccl')))\n"
         )
-        assert done.stdout == "gloo cpu:gloo,cuda:gloo\n", done.stderr
+        assert done.stdout == "nccl cpu:gloo,cuda:nccl\n", done.stderr
 
     @pytest.mark.skipif(not hasattr(torch.distributed, "ProcessGroupNCCL"), reason="a build of torch without NCCL")
     def test_nccls_own_groups_refuse(self, alone):

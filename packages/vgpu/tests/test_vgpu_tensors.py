@@ -171,19 +171,6 @@ def test_dataloader_pins_and_works_in_processes():
     assert torch.cat([b.cuda(1, non_blocking=True) for b in batches]).sum().item() == 28
 
 
-def test_custom_operators_run_their_cpu_kernel():
-    @torch.library.custom_op("frcnn_lite_vgpu_test::triple", mutates_args=(), device_types="cpu")
-    def triple(x: torch.Tensor) -> torch.Tensor:
-        assert x.device.type == "cpu"
-        return x * 3
-
-    triple.register_autograd(lambda ctx, grad: grad * 3)
-    x = torch.ones(2, device=ONE, requires_grad=True)
-    out = triple(x)
-    out.sum().backward()
-    assert out.device == ONE and out.tolist() == [3, 3] and x.grad.tolist() == [3, 3]
-
-
 def test_sparse_gradients_of_an_embedding():
     table = torch.nn.Embedding(5, 2, sparse=True).cuda(1)
     table(torch.tensor([1, 3], device=ONE)).sum().backward()

@@ -66,7 +66,7 @@ def collectives(rank: int) -> None:
     group = dist.new_group([0, 1], backend="nccl")
     dist.broadcast(total, 1, group=group)
     dist.barrier(device_ids=[rank])
-    assert dist.is_nccl_available() and dist.get_backend(group) == "gloo"
+    assert dist.is_nccl_available() and dist.get_backend(group) == "nccl"
 
 
 def synced_norm(rank: int) -> None:

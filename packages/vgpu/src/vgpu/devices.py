@@ -89,17 +89,28 @@ def in_bad_fork() -> bool:
 
 
 def _visible_now() -> int:
+    return len(_visible())
+
+
+def _visible() -> list[int]:
+    """The GPUs of the machine that this process sees, in its order."""
     text = os.environ.get("CUDA_VISIBLE_DEVICES")
     if text is None or text == _machine.ignored:
-        return _machine.total
+        return list(range(_machine.total))
     seen: list[int] = []
     for item in text.split(","):
         if not item.strip().isdigit() or int(item) >= _machine.total:
             break  # CUDA stops reading at the first device that does not exist
         if int(item) in seen:
-            return 0
+            return []
         seen.append(int(item))
-    return len(seen)
+    return seen
+
+
+def physical(ordinal: int) -> int:
+    """Which GPU of the machine `cuda:ordinal` of this process is: with CUDA_VISIBLE_DEVICES=3, `cuda:0` is GPU 3."""
+    seen = _visible()
+    return seen[ordinal] if ordinal < len(seen) else ordinal
 
 
 def check(ordinal: int) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
-from vgpu import collectives, devices, errors, memory, rng
+from vgpu import collectives, devices, errors, memory, operators, rng
 from vgpu.patches import Patches
 from vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
@@ -101,7 +101,8 @@ class _Plan:
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
         self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
-        self.into_one = name in collectives.INTO_ONE
+        self.foreign = func.namespace not in ("aten", "prims", "prim")  # may have kernels that users wrote in Python
+        self.collective = collectives.Collective(func) if collectives.is_collective(func) else None
         self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
@@ -137,6 +138,10 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
+    if plan.foreign:
+        keys = operators.kernel(func)
+        if keys is not None:
+            return func.redispatch(keys, *args, **(kwargs or {}))
     host_args, ordinal, mixed = _unwrap_all(args, -1, False)
     host_kwargs = {}
     if kwargs:
@@ -144,8 +149,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         host_kwargs = dict(zip(kwargs, values, strict=True))
     if mixed and not _one_device(func, plan, args, kwargs or {}):
         return func(*host_args, **host_kwargs)
-    if plan.into_one:
-        host_args = collectives.flat(func._schema.name, host_args)
+    if plan.collective is not None:
+        return _communicate(func, plan, host_args, host_kwargs, args, kwargs, ordinal)
     target: int | None = ordinal
     if plan.has_device:
         device = host_kwargs.get("device")
@@ -173,6 +178,21 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     if plan.splits:
         return wrap(result[0], target), result[1]
     return _wrapped(result, target, view if plan.shares else wrap)
+
+
+def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: Any, kwargs: Any, ordinal: int) -> Any:
+    """Run a collective over the group that takes CPU tensors."""
+    collective: Any = plan.collective
+    hosts, found = collective.routed(hosts, ordinal)
+    result = collectives.uneven(collective, hosts, found)
+    if result is None:
+        result = func(*hosts, **host_kwargs)
+    if not collective.functional:
+        collectives.remember(found, result)
+        return result
+    if plan.alters is not None:
+        return _altered(plan, args, kwargs or {}, result, ordinal)
+    return _wrapped(result, ordinal, wrap)
 
 
 def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:

@@ -46,6 +46,8 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
     ) -> Any:
         if func is _device_query:
             return devices.INTERNAL[args[0]._ordinal]
+        if len(types) > 1 and not KINDS.issuperset(types):
+            return NotImplemented  # a wrapper takes part, as DTensor is one: it knows how to reach the tensors inside
         return cls.run_operator(func, args, kwargs)
 
     @property

@@ -1,0 +1,34 @@
+"""Several ranks for a test: each a spawned process with its virtual GPU, in one process group."""
+
+import os
+import socket
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def on_ranks(work: Callable[[int], None], ranks: int = 2, backend: str | None = "nccl", **options: str) -> None:
+    """Call `work(rank)` in as many processes; what raises in one of them raises here.
+
+    Args:
+        work: importable by name in a child.
+        ranks: how many processes.
+        backend: of the process group; None where `work` makes its own.
+        options: environment variables of the children.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    mp.spawn(_child, args=(work, ranks, backend, str(port), options), nprocs=ranks)
+
+
+def _child(rank: int, work: Callable[[int], None], ranks: int, backend: str | None, port: str, options: dict) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK=str(rank), WORLD_SIZE=str(ranks), **options)
+    torch.set_num_threads(1)
+    torch.cuda.set_device(rank)
+    if backend is not None:
+        dist.init_process_group(backend, device_id=torch.device("cuda", rank) if "nccl" in backend else None)
+    work(rank)
+    dist.destroy_process_group()

@@ -1,0 +1,147 @@
+"""What the ranks of test_vgpu_nccl.py do: importable by name in the child."""
+
+import os
+import re
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.distributed.distributed_c10d import _coalescing_manager
+
+import vgpu
+
+
+def here(*values: float) -> torch.Tensor:
+    return torch.tensor(values, device="cuda", dtype=torch.float32)
+
+
+def labels(rank: int) -> None:
+    """The group says what it would say on GPUs, and so do those made from it."""
+    group = dist.group.WORLD
+    assert dist.get_backend() == "nccl" and str(dist.get_backend_config()) == "cuda:nccl"
+    assert group._device_types == [torch.device("cuda")] and group.bound_device_id == torch.device("cuda", rank)
+    for made in (dist.new_group([0, 1]), dist.new_group(backend="nccl"), dist.new_group(backend="cpu:gloo,cuda:nccl")):
+        x = here(rank + 1.0)
+        dist.all_reduce(x, group=made)
+        assert x.tolist() == [3] and x.device == torch.device("cuda", rank) and "nccl" in dist.get_backend(made)
+    with_cpu = dist.new_group(backend="cpu:gloo,cuda:nccl")
+    x = torch.ones(1)
+    dist.all_reduce(x, group=with_cpu)
+    assert x.tolist() == [2]
+    ddp = nn.parallel.DistributedDataParallel(nn.Linear(2, 2).cuda(), device_ids=[rank])
+    ddp(here(1, 1)).sum().backward()
+    assert ddp._get_ddp_logging_data()["backend_name"] == "nccl"
+
+
+def refusals(rank: int) -> None:
+    """What NCCL refuses, in its words, and the group works on afterwards."""
+    square = torch.ones(4, 4, device="cuda")
+    for words, kind, call in (
+        ("No backend type associated with device type cpu", RuntimeError, lambda: dist.all_reduce(torch.ones(1))),
+        ("Tensors must be contiguous", ValueError, lambda: dist.all_reduce(square.t()[:, ::2])),
+        ("Tensors must be contiguous", ValueError, lambda: dist.broadcast(square[:, 0], 0)),
+        ("Tensors for P2P must be non-overlapping and dense", ValueError, lambda: dist.send(square[:, 0], 1 - rank)),
+        ("not supported for NCCL process group: Short", TypeError, lambda: dist.all_reduce(square.short())),
+        ("Cannot use ReduceOp.BAND with NCCL", ValueError, lambda: dist.all_reduce(square.int(), dist.ReduceOp.BAND)),
+        ("ReduceOp.AVG with boolean", TypeError, lambda: dist.all_reduce(square.bool(), dist.ReduceOp.AVG)),
+    ):
+        with pytest.raises(kind, match=re.escape(words)):
+            call()
+    pictures = torch.ones(1, 2, 2, 2, device="cuda").contiguous(memory_format=torch.channels_last)
+    dist.all_reduce(pictures)
+    dist.all_reduce(square.half())
+    truth = torch.tensor([rank == 0, True], device="cuda")
+    dist.all_reduce(truth)
+    assert pictures.eq(2).all() and truth.tolist() == [True, True]
+
+
+def disagreements(rank: int) -> None:
+    """Where NCCL hangs or adds up garbage, every rank raises by name, and the group works on afterwards."""
+    ones = torch.ones(4, device="cuda")
+    for words, call in (
+        ("rank 0: allreduce of float32, 3 elements", lambda: dist.all_reduce(ones[: 3 + rank])),
+        ("allreduce of float64", lambda: dist.all_reduce(ones.double() if rank else ones)),
+        ("reduction MAX", lambda: dist.all_reduce(ones, dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM)),
+        ("broadcast of float32", lambda: dist.broadcast(ones, 0) if rank else dist.all_reduce(ones)),
+        ("root 1", lambda: dist.broadcast(ones, rank)),
+        (
+            "gives [1, 3] and takes [2, 2]",
+            lambda: dist.all_to_all_single(torch.empty_like(ones), ones, [2, 2], [1, 3] if rank == 0 else [3, 1]),
+        ),
+        ("all_reduce of float32, 2 elements", lambda: functional.all_reduce(ones[: 2 + rank], "sum", dist.group.WORLD)),
+    ):
+        with pytest.raises(RuntimeError, match=re.escape(words)) as raised:
+            call()
+        assert str(raised.value).startswith("simulated only: the ranks of this group do not call the same collective")
+    dist.all_reduce(ones)
+    assert ones.tolist() == [2] * 4
+
+
+def devices(rank: int) -> None:
+    """A rank that has forgotten set_device meets another one on its GPU; one that forgets it later, nobody."""
+    with pytest.raises(
+        dist.DistBackendError, match=r"(?s)ncclInvalidUsage.*Duplicate GPU detected : rank 1 and rank 0 bo"
+    ):
+        dist.all_reduce(torch.ones(1, device="cuda:0"))
+    dist.all_reduce(here(1.0))
+    elsewhere = torch.ones(1, device="cuda:2") if rank else here(1.0)
+    with pytest.raises(RuntimeError, match="simulated only: rank 1 communicates on a device that it has not used"):
+        dist.all_reduce(elsewhere)
+    dist.all_reduce(torch.ones(1, device=f"cuda:{2 + rank}"))  # all ranks move: one more communicator
+
+
+def visible(rank: int) -> None:
+    """Programs that show each rank one GPU call it `cuda:0` everywhere."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(rank + 1)
+    vgpu.disable()
+    vgpu.enable(4, force=True)
+    dist.init_process_group("nccl")
+    x = torch.ones(1, device="cuda:0")
+    dist.all_reduce(x)
+    assert torch.cuda.device_count() == 1 and x.tolist() == [2]
+
+
+def what_nccl_has(rank: int) -> None:
+    """Reductions, groups of calls, futures and tensors of several sizes, which gloo does not have."""
+    x = here(rank + 1.0)
+    if hasattr(dist, "_make_nccl_premul_sum"):  # not in builds without CUDA
+        dist.all_reduce(x, dist._make_nccl_premul_sum(0.5))
+        assert x.tolist() == [1.5]
+        given, out = torch.ones(2, device="cuda"), here(0.0)
+        dist.reduce_scatter_tensor(out, given, dist._make_nccl_premul_sum(3.0))
+        assert out.tolist() == [6] and given.tolist() == [1, 1]
+    a, b = here(rank), here(2.0 * rank)
+    with _coalescing_manager(device=x.device, async_ops=True) as manager:
+        dist.all_reduce(a)
+        dist.all_reduce(b)
+    manager.wait()
+    assert (a.tolist(), b.tolist()) == ([1], [2])
+    wide, wider = torch.zeros(2, device="cuda"), torch.zeros(4, device="cuda")
+    with _coalescing_manager(device=x.device):
+        dist.all_gather_into_tensor(wide, here(rank))
+        dist.all_gather_into_tensor(wider, here(rank, -rank))
+    assert (wide.tolist(), wider.tolist()) == ([0, 1], [0, 0, 1, -1])
+    work = dist.all_reduce(x.fill_(rank), async_op=True)
+    value = work.get_future().then(lambda future: future.value()[0] * 2).wait()
+    assert value.device == x.device and value.tolist() == [2]
+    parts = [torch.zeros(k + 1, device="cuda") for k in range(2)]
+    dist.all_gather(parts, torch.full((rank + 1,), rank + 5.0, device="cuda"))
+    assert [p.tolist() for p in parts] == [[5], [6, 6]]
+    net = nn.parallel.DistributedDataParallel(nn.Linear(20, 20).cuda(), device_ids=[rank])
+    net.register_comm_hook(powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)
+    for _ in range(4):
+        net(torch.full((1, 20), rank + 1.0, device="cuda")).sum().backward()
+    grads = torch.stack([p.grad.norm() for p in net.parameters()])
+    both = [torch.zeros_like(grads) for _ in range(2)]
+    dist.all_gather(both, grads)
+    assert both[0].equal(both[1]) and both[0].isfinite().all() and both[0].gt(0).all()
+
+
+def everything(rank: int) -> None:
+    labels(rank)
+    refusals(rank)
+    disagreements(rank)
+    what_nccl_has(rank)
