@@ -42,7 +42,8 @@ def _install_state(patches: Patches) -> None:
     patches.set(torch.cuda, "_cudart", object())
     patches.set(torch.cuda, "_device_count_nvml", lambda: -1)
     patches.set(torch.cuda, "_exchange_device", devices.exchange)
-    patches.set(torch.cuda, "_maybe_exchange_device", devices.exchange)
+    # A function of its own: torch.export refuses to know one function under two names.
+    patches.set(torch.cuda, "_maybe_exchange_device", lambda ordinal: devices.exchange(ordinal))
     # C++ adds this one at the first use of CUDA, in every build that has it.
     patches.set(torch.cuda, "_get_device_properties", _properties, may_be_missing=True)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from vgpu import imports
 
 _ABSENT = object()
 
@@ -64,6 +67,13 @@ class Patches:
         if self._library is not None:
             self._library._destroy()
             self._library = None
+
+    def when_imported(self, module: str, install: Callable[[Any], None]) -> None:
+        """Call `install(module)` when that module is loaded, now or later: it need not be imported for this.
+
+        What `install` replaces goes through this object, too, so that it is put back with everything else.
+        """
+        self.on_restore(imports.after(module, lambda: install(sys.modules[module])))
 
     def on_restore(self, undo: Callable[[], None]) -> None:
         """Call `undo` when everything is put back: for what is not an attribute."""

@@ -5,31 +5,10 @@ which `python -m vgpu` and `pytest --vgpus` leave to their children (inherit.py)
 `python -m vgpu autostart --install` adds (autostart.py). Programs that never import torch pay nothing.
 """
 
-import importlib.util
 import os
 import sys
 
-from vgpu import inherit
-
-
-class _AfterTorch:
-    """An import hook that waits for torch, lets it load, and switches virtual GPUs on."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        """Where torch is; once it is loaded, virtual GPUs are on. Other modules are left to other hooks."""
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
-        spec = importlib.util.find_spec("torch")
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def exec_module(module: object) -> None:
-                load(module)  # type: ignore[arg-type]
-                _enable()
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign, assignment]
-        return spec
+from vgpu import imports, inherit
 
 
 def _enable() -> None:
@@ -41,4 +20,4 @@ def _enable() -> None:
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.
 if "torch" not in sys.modules and "--multiprocessing-fork" not in sys.orig_argv:
-    sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]
+    imports.after("torch", _enable)

@@ -22,15 +22,18 @@ from vgpu import (
     distributed,
     factories,
     fake,
+    higher_order,
     integers,
     lazy,
     legacy,
     methods,
     processes,
+    profiler,
     profiles,
     rng,
     serialization,
     subclasses,
+    torchscript,
     unsimulated,
 )
 from vgpu import memory as accounts
@@ -135,6 +138,9 @@ def _install(patches: Patches) -> None:
     # Programs that are traced or compiled.
     compiler.install(patches)
     fake.install(patches)
+    higher_order.install(patches)
+    torchscript.install(patches)
+    profiler.install(patches)
     # What no file above provides.
     unsimulated.install(patches)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any, NoReturn
 
 import torch
 
-from vgpu import record
+from vgpu import errors, record
 from vgpu.patches import Patches
 
 _CUDA = (
@@ -61,6 +62,18 @@ _CUDA = (
     "LongStorage",
     "ShortStorage",
 )
+_MEMORY = (
+    # who allocated what, and when
+    "_record_memory_history",
+    "_snapshot",
+    "_dump_snapshot",
+    "_save_segment_usage",
+    "_save_memory_usage",
+)
+# Kernels that a program writes itself.
+_KERNELS = ("_compile_kernel",)
+_JITERATOR = ("_create_jit_fn", "_create_multi_output_jit_fn")
+_SYMMETRIC = ("empty", "rendezvous", "get_symm_mem_workspace", "set_backend")
 _ACCELERATOR = ("Graph", "get_device_capability")
 
 
@@ -73,12 +86,47 @@ class _Markers:
 
 def install(patches: Patches) -> None:
     """Replace the names by refusals of their own kind, so that `isinstance` goes on working with the classes."""
-    for owner, names in ((torch.cuda, _CUDA), (torch.accelerator, _ACCELERATOR)):
-        for name in names:
-            original = getattr(owner, name, None)
-            if original is not None:  # not every version has every name, and what it lacks need not be refused
-                patches.set(owner, name, _refusal(f"{owner.__name__}.{name}", original))
+    refuse = functools.partial(_refuse, patches)
+    refuse(torch.cuda, *_CUDA, *_KERNELS)
+    refuse(torch.cuda.memory, *_MEMORY)
+    refuse(torch.cuda.jiterator, *_JITERATOR)
+    refuse(torch.accelerator, *_ACCELERATOR)
     patches.set(torch.cuda.nvtx, "_nvtx", _Markers())
+    patches.when_imported("torch.distributed._symmetric_memory", lambda module: refuse(module, *_SYMMETRIC))
+    patches.when_imported("torch.utils.cpp_extension", functools.partial(_install_extensions, patches))
+    patches.when_imported("triton.runtime.jit", functools.partial(_install_triton, patches))
+
+
+def _refuse(patches: Patches, owner: Any, *names: str) -> None:
+    for name in names:
+        original = getattr(owner, name, None)
+        if original is not None:  # not every version has every name, and what it lacks need not be refused
+            patches.set(owner, name, _refusal(f"{owner.__name__}.{name}", original))
+
+
+def _install_extensions(patches: Patches, extensions: Any) -> None:
+    """Refuse to compile kernels in CUDA C++ on the fly; extensions for the CPU are compiled as ever."""
+    compile_now = extensions._jit_compile
+    signature = inspect.signature(compile_now)
+
+    @functools.wraps(compile_now)
+    def compile_unless_cuda(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        if given["with_cuda"] or any(str(source).endswith((".cu", ".cuh")) for source in given["sources"]):
+            raise errors.not_simulated(f"custom CUDA kernels (the extension {given['name']!r})")
+        return compile_now(*args, **kwargs)
+
+    patches.set(extensions, "_jit_compile", compile_unless_cuda)
+
+
+def _install_triton(patches: Patches, jit: Any) -> None:
+    """Refuse to run kernels of Triton, which would look for a driver; its interpreter does without this class."""
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        name = getattr(self.fn, "__qualname__", self.fn)
+        raise errors.not_simulated(f"Triton kernels ({name}); TRITON_INTERPRET=1 lets Triton interpret them on the CPU")
+
+    patches.set(jit.JITFunction, "run", run)
 
 
 def _refusal(name: str, original: Any) -> Any:

@@ -1,0 +1,77 @@
+"""What is not simulated says so by name, in an error whose traceback has the line of the program."""
+
+import traceback
+import warnings
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+import vgpu
+
+pytestmark = pytest.mark.usefixtures("gpus")
+
+
+def symmetric():
+    from torch.distributed import _symmetric_memory
+
+    _symmetric_memory.empty(4, device="cuda")
+
+
+def extension():
+    from torch.utils import cpp_extension
+
+    cpp_extension.load_inline("mine", ["void f();"], cuda_sources=["__global__ void k() {}"], functions=["f"])
+
+
+def jiterated():
+    torch.cuda.jiterator._create_jit_fn("template <typename T> T f(T x) { return x; }")
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        (lambda: torch.cuda.memory._record_memory_history(), r"torch\.cuda\.memory\._record_memory_history"),
+        (lambda: torch.cuda.memory._dump_snapshot("file.pickle"), r"torch\.cuda\.memory\._dump_snapshot"),
+        (lambda: torch.cuda.CUDAGraph(), r"torch\.cuda\.CUDAGraph"),
+        (symmetric, r"torch\.distributed\._symmetric_memory\.empty"),
+        (extension, r"custom CUDA kernels \(the extension 'mine'\)"),
+        (jiterated, r"torch\.cuda\.jiterator\._create_jit_fn"),
+    ],
+)
+def test_by_name_and_at_the_programs_line(use, name):
+    with pytest.raises(NotImplementedError, match=name) as caught:
+        use()
+    files = [frame.filename for frame in traceback.extract_tb(caught.tb)]
+    assert files[1] == __file__
+
+
+def test_kernels_of_triton(tmp_path, monkeypatch):
+    pytest.importorskip("triton")
+    (tmp_path / "vgpu_kernels.py").write_text("import triton\n\n@triton.jit\ndef scale(pointer):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import vgpu_kernels
+
+    with pytest.raises(NotImplementedError, match=r"Triton kernels \(scale\); TRITON_INTERPRET=1"):
+        vgpu_kernels.scale[(1,)](torch.ones(2, device="cuda"))
+
+
+def test_everything_is_put_back():
+    symmetric_memory = pytest.importorskip("torch.distributed._symmetric_memory")
+    with pytest.raises(NotImplementedError, match="not simulated"):
+        symmetric_memory.empty(4, device="cuda")
+    vgpu.disable()
+    assert symmetric_memory.empty.__module__ == symmetric_memory.__name__
+    assert "vgpu" not in symmetric_memory.empty.__code__.co_filename
+
+
+def test_the_profiler_records_the_host_and_is_quiet(capfd):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], profile_memory=True) as profiled:
+            torch.ones(3, device="cuda").add(1)
+    events = {event.key for event in profiled.key_averages()}
+    assert {"aten::ones", "aten::add"} <= events
+    assert "aten::add" in profiled.key_averages().table(sort_by="cuda_time_total")
+    assert "Failed to record CUDA event" not in capfd.readouterr().err
+    assert [w for w in said if "CUDA" in str(w.message)] == []
