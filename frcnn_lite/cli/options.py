@@ -1,4 +1,4 @@
-"""Options of a command from the fields of a dataclass, which so have one place for a name, a default and its meaning.
+"""Options of a command, made from the fields of a dataclass: name, default and meaning of each stand there alone.
 
 The file of the dataclass is read and not imported: it needs torch, and `--help` is quick. An option that is not given
 is None, or not in the namespace at all: the dataclass has the default.

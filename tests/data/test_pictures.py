@@ -43,7 +43,7 @@ def broken(tmp_path):
     images = root / "JPEGImages"
     data = (images / "cut.jpg").read_bytes()
     (images / "cut.jpg").write_bytes(data[: len(data) // 2])
-    (images / "text.jpg").write_text("this is no picture")
+    (images / "text.jpg").write_text("this is not a picture")
     write_image(images / "other.jpg", 32, 24)
     (root / "Annotations" / "damaged.xml").write_text("<annotation>")
     return root

@@ -136,7 +136,7 @@ EXERCISES = (
         agree=_same_names,
         hints=(
             "Some files were saved from the wrapped model, some from the bare one. Both must load.",
-            "Only at the start of the name, only once, and only with its dot: `module_list.0.weight` is no prefix.",
+            "Only at the start of the name, only once, and only with its dot: `module_list.0.weight` has no prefix.",
             "`str.removeprefix` does all three.",
         ),
         mistakes=(

@@ -133,7 +133,7 @@ EXERCISES = (
             ),
             Mistake(
                 "when all agree",
-                "you wait until all ranks want to stop. A NaN on one rank is no wish of the others.",
+                "you wait until all ranks want to stop. A NaN on one rank is not a wish of the others.",
                 "IBM/ado pull request 41, 2025, stops so",
                 answers=(_when_all_agree,),
             ),

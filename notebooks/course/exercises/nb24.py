@@ -97,7 +97,7 @@ def _copy_cases(random: Random) -> Sequence[Case]:
 
 
 def _equal(given: Any, expected: Any) -> bool:
-    """`True` and 1 are told apart, so that a count is no answer to a question."""
+    """`True` and 1 are told apart, so a count does not answer a question."""
     return type(given) is type(expected) and given == expected
 
 
@@ -178,7 +178,7 @@ EXERCISES = (
         ),
         mistakes=(
             Mistake(
-                "item is no copy",
+                "item is not a copy",
                 "you counted `.cpu()` and forgot `.item()`, which waits just as long.",
                 "I thought .item() is almost immediate: rosinality/style-based-gan-pytorch pull request 50, 2019",
                 answers=(_only_to_cpu,),

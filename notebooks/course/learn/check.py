@@ -80,7 +80,7 @@ def find_exercise(key: str) -> Exercise:
         ) from None
     known = {exercise.key: exercise for exercise in module.EXERCISES}
     if key not in known:
-        raise KeyError(f"{key!r} is no exercise; notebook {number} has {', '.join(known)}")
+        raise KeyError(f"{key!r} is not an exercise; notebook {number} has {', '.join(known)}")
     return known[key]
 
 

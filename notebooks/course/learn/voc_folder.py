@@ -47,7 +47,7 @@ def plant_faults(folder: Path, names: Sequence[str]) -> dict[str, str]:
     faults = {
         "the image is cut off": lambda name: _cut(folder / "JPEGImages" / f"{name}.png"),
         "a box without width": lambda name: _edit(folder, name, xmax="xmin"),
-        "a box that is no number": lambda name: _edit(folder, name, ymin="nan"),
+        "a box that is not a number": lambda name: _edit(folder, name, ymin="nan"),
         "a box outside the picture": lambda name: _edit(folder, name, xmax="900"),
         "a class nobody listed": lambda name: _rename(folder, name),
         "an annotation of another picture": lambda name: _edit_size(folder, name),

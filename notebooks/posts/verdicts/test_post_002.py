@@ -128,7 +128,7 @@ def test_shortcut_by_cat_equals_broadcast():
 @verdict(
     "002",
     "2.4",
-    claim="`stack` makes a new dimension and is no good here; `cat` is.",
+    claim="`stack` makes a new dimension and does not serve here; `cat` is.",
     ruling="right",
     because="(B, 12, C, H, W) does not add to (B, 12 * C, H, W). Flattened into the channels it equals `cat`.",
     notebook=GROUPED,

@@ -199,7 +199,7 @@ def test_one_rate_for_all_groups():
     "LambdaLR",
     claim="Each `scheduler.step()` applies the lambda; after total_iters the rate is 0.",
     ruling="right",
-    because="A straight line to 0 that stays there. (The lambda is no part of the scheduler's state.)",
+    because="A straight line to 0 that stays there. (The lambda is not part of the scheduler's state.)",
     notebook=RATES,
 )
 def test_lambda_lr_ends_at_zero():

@@ -134,7 +134,7 @@ def test_exit_codes(tmp_path, capsys):
     (tmp_path / "text.txt").write_text("")
     assert run(capsys, tmp_path / "text.txt")[0] == 2
     (tmp_path / "broken.ipynb").write_text("{")
-    assert "broken.ipynb is no notebook" in run(capsys, tmp_path)[2]
+    assert "broken.ipynb is not a notebook" in run(capsys, tmp_path)[2]
     with pytest.raises(SystemExit, match="2"):
         main(["lint"])
 

@@ -43,7 +43,7 @@ def test_what_is_no_notebook_says_so(tmp_path, capsys, text):
     path = tmp_path / "n.ipynb"
     path.write_text(text)
     assert main(["lint", str(path)]) == 2
-    assert "n.ipynb is no notebook of format 4" in capsys.readouterr().err
+    assert "n.ipynb is not a notebook of format 4" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("ending", ["\r\n", "\n"])

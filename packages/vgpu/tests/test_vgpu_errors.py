@@ -114,7 +114,7 @@ MISTAKES = {
     "add with the CPU": (lambda: on(1, 2) + on("cpu", 2), SAME + "found at least two devices, cuda:1 and cpu!"),
     "CPU first": (lambda: on("cpu", 2) * on(1, 2), SAME + "found at least two devices, cuda:1 and cpu!"),
     "in place on the CPU": (lambda: on("cpu", 2).add_(on(2, 2)), SAME + "found at least two devices, cuda:2 and cpu!"),
-    "a 0-dim GPU tensor is no number": (
+    "a 0-dim GPU tensor is not a number": (
         lambda: on("cpu", 2) + on(1, 2).sum(),
         SAME + "found at least two devices, cuda:1 and cpu!",
     ),

@@ -1,4 +1,4 @@
-"""Which device a piece of code asks for: "cuda" (the current one), "cuda:1", or "" where it is no fixed GPU."""
+"""Which device a piece of code asks for: "cuda" (the current one), "cuda:1", or "" where it is not a fixed GPU."""
 
 import ast
 import re

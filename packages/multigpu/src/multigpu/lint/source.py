@@ -71,7 +71,7 @@ def read(path: Path) -> Source:
     """The code of one file.
 
     Raises:
-        ValueError: the file is no text, or no notebook.
+        ValueError: the file is not text, or not a notebook.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -86,7 +86,7 @@ def read(path: Path) -> Source:
             if cell["cell_type"] == "code"
         ]
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is no notebook of format 4: {error!r}") from None
+        raise ValueError(f"{path} is not a notebook of format 4: {error!r}") from None
     lines, places = [], []
     for number, written in cells:
         code = written.splitlines()

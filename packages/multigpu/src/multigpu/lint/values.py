@@ -21,7 +21,7 @@ FROM_TENSOR = words(
     "tensor as_tensor asarray normal sparse_coo_tensor Tensor"
 )  # follow the device of a tensor they are given
 JOINING = words("cat concat concatenate stack hstack vstack dstack column_stack row_stack block_diag meshgrid")
-# Of a tensor, what is no tensor.
+# Of a tensor, what is not a tensor.
 PLAIN_ATTRIBUTES = words("shape dtype device ndim is_cuda is_leaf requires_grad layout names itemsize nbytes")
 PLAIN_METHODS = words("""
     size dim numel nelement item tolist get_device is_contiguous element_size data_ptr stride storage_offset

@@ -24,7 +24,7 @@ def check(reading: Reading) -> Iterator[Found]:
     for scope, flow in reading.flows:
         used |= met(scope, flow, reading.program) & reading.kept(flow)
     for node in used | constants.exported(reading.program, reading.of_file):
-        yield node, f"{_targets(node)}, a tensor that is no buffer"
+        yield node, f"{_targets(node)}, a tensor that is not a buffer"
     yield from ((node, "a tensor as default") for node in _defaults(reading.program))
 
 

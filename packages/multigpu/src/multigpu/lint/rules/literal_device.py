@@ -33,7 +33,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _literal_names(scope: Scope) -> Iterator[tuple[ast.AST, str]]:
-    """`device = "cuda:0"`, and `def f(x, device="cuda:0")` where f is no script's own function."""
+    """`device = "cuda:0"`, and `def f(x, device="cuda:0")` where f is not a script's own function."""
     for node in scope.nodes:
         if isinstance(node, ast.Assign) and matches("device|gpu|cuda", last_name(node.targets[0])):
             yield from _literal(node, node.value)
