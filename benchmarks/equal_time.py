@@ -153,7 +153,7 @@ def build_torchvision(config: engine.TrainConfig) -> TorchvisionFasterRCNN:
 
 def batches(config: engine.TrainConfig) -> Iterator[Batch]:
     """The pictures of each step."""
-    dataset = engine.train_pictures(config)
+    dataset = engine.Pictures().train(config)
     for indices in StepOrder(len(dataset), config.batch_size, config.seed, 0, config.steps):
         yield collate([dataset[index] for index in indices])
 
@@ -180,7 +180,7 @@ def train(trainer: OursTrainer | TorchvisionTrainer) -> engine.AveragePrecision:
     detector = trainer.detector
     if isinstance(trainer, TorchvisionTrainer):
         detector = StaticDetections(detector, trainer.config.model.detections)
-    return engine.evaluate(detector, engine.held_out_pictures(trainer.config))
+    return engine.evaluate(detector, engine.Pictures().held_out(trainer.config))
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import frcnn_lite
 import vgpu
 from frcnn_lite import cli
 from frcnn_lite.cli import options, train
-from frcnn_lite.data import DigitScenes
+from frcnn_lite.data import DigitScenes, read_image
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import (
     RunDirectory,
@@ -26,7 +26,6 @@ from frcnn_lite.engine import (
     load_run,
     load_weights,
     predict,
-    read_image,
 )
 from frcnn_lite.recipes.determinism import same_bits
 
@@ -82,7 +81,7 @@ def test_help_is_quick_and_shows_an_example(command):
     program += "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=WIDE)
     assert shown.returncode == 0 and shown.stderr == ""
-    for name in () if command else (*cli.COMMANDS, *cli.TOOLS, "data"):
+    for name in () if command else (*cli.COMMANDS, "data"):
         assert f"\n    {name} " in shown.stdout
     if command and command != ["data"]:
         assert f"python -m frcnn_lite {' '.join(command)} " in shown.stdout.split("\n\n", 1)[1], "no example"
@@ -97,7 +96,6 @@ def test_a_command_is_one_file_whose_options_are_explained(command):
 
 PROGRAMS = [
     *(("frcnn_lite.cli", command) for command in COMMANDS),
-    *((f"frcnn_lite.tools.{tool}", []) for tool in cli.TOOLS),
     ("course.store", []),
     ("vgpu.__main__", []),
 ]
@@ -150,9 +148,7 @@ def test_what_is_not_given_is_left_to_the_configuration():
     assert backbone == {"fpn": True, "backbone": "resnet18"}
 
 
-@pytest.mark.parametrize(
-    ("command", "listed"), [([], cli.COMMANDS | cli.TOOLS), (["data"], cli.LOOKS_AT_DATA)], ids=["", "data"]
-)
+@pytest.mark.parametrize(("command", "listed"), [([], cli.COMMANDS), (["data"], cli.LOOKS_AT_DATA)], ids=["", "data"])
 def test_a_command_that_is_not_complete_lists_what_there_is(command, listed, capsys):
     assert run(*command) == 2
     said = capsys.readouterr()
@@ -213,12 +209,6 @@ def test_the_best_weights_are_kept_on_request(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["step"] == 2
     assert run("export", "--run", out, "--best", "--full", "--out", tmp_path / "w.pt") == 0
     assert same_bits(load_weights(tmp_path / "w.pt").state_dict(), load_weights(out / "best.pt").state_dict())
-
-
-def test_export_writes_the_log_as_csv(trained, tmp_path):
-    assert run("export", "--run", trained, "--out", tmp_path / "log.csv") == 0
-    head, *steps = (tmp_path / "log.csv").read_text().splitlines()
-    assert head.startswith("step,loss,") and [line.split(",")[0] for line in steps] == ["0", "1"]
 
 
 def test_predict_does_what_it_can(trained, tmp_path, capsys):
@@ -287,13 +277,13 @@ def test_export_writes_weights_once(trained, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["d.xyz", "d", "d.onnx.zip"])
 def test_export_refuses_an_ending_that_it_does_not_know(trained, name, tmp_path, capsys):
-    words = f"--out must end in .pt, .pth, .onnx or .csv, got {tmp_path / name}"
+    words = f"--out must end in .pt, .pth or .onnx, got {tmp_path / name}"
     fails(capsys, words, "export", "--run", trained, "--out", tmp_path / name)
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full, which is always full, is Linux's")
-@pytest.mark.parametrize("ending", [".pt", ".onnx", ".csv"])
+@pytest.mark.parametrize("ending", [".pt", ".onnx"])
 def test_an_export_to_a_full_disk_leaves_nothing_in_the_way(trained, ending, tmp_path):
     if ending == ".onnx":
         pytest.importorskip("onnxscript")

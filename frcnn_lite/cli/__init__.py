@@ -7,7 +7,6 @@ standard output, everything said about them to standard error.
 """
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,15 +14,11 @@ from types import ModuleType
 
 from frcnn_lite import __version__
 
-from . import data_check, evaluate, export, predict, train
+from . import copy, data_check, evaluate, export, predict, train
 from .console import BAD_INPUT, INTERRUPTED, plain_warnings, say
 
-COMMANDS = {"train": train, "evaluate": evaluate, "predict": predict, "export": export}
+COMMANDS = {"train": train, "evaluate": evaluate, "predict": predict, "export": export, "copy": copy}
 LOOKS_AT_DATA = {"check": data_check}  # `data check`
-# These read their own arguments and may be started alone: `frcnn_lite/tools/NAME` has a `main(argv)`.
-TOOLS = {
-    "copy": "list the helpers, or copy one of them with its tests",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,9 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 1: part of it failed; 2: bad input; 130: interrupted by Ctrl-C; 143: ended by SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    named = arguments[1:] if arguments[:1] == ["--traceback"] else arguments
-    if named and named[0] in TOOLS:
-        return importlib.import_module(f"frcnn_lite.tools.{named[0]}").main(named[1:]) or 0
     options = _parser(arguments).parse_args(arguments)
     if options.run_command is None:
         options.parser.print_help(sys.stderr)
@@ -64,8 +56,6 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
     parser.set_defaults(run_command=None, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, purpose in TOOLS.items():
-        commands.add_parser(name, help=purpose)
     _add(commands, COMMANDS, arguments)
     data = commands.add_parser("data", help="look at data before a detector does")
     data.set_defaults(parser=data)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 # argparse's own, and 128 + the number of the signal, as shells have it: SIGINT and SIGTERM
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -27,23 +27,15 @@ def say(line: str, *, on_every_rank: bool = False) -> None:
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Within the block a warning of this package is said as what it is, without the line of code that made it."""
-    shown = warnings.showwarning
+    usual = warnings.formatwarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if Path(filename).is_relative_to(PACKAGE):
-            say(f"warning: {message}")
-        else:
-            shown(message, category, filename, lineno, file, line)
+    def plain(message: Warning | str, category: type[Warning], filename: str, *where: Any) -> str:
+        if not Path(filename).is_relative_to(PACKAGE):
+            return usual(message, category, filename, *where)
+        return f"warning: {message}\n" if os.environ.get("RANK", "0") == "0" else ""
 
-    warnings.showwarning = show
+    warnings.formatwarning = plain
     try:
         yield
     finally:
-        warnings.showwarning = shown
+        warnings.formatwarning = usual

@@ -14,9 +14,14 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frcnn_lite.whole_file import whole_file
 
 from .console import say
-from .figure_file import save_svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REPORT = "precision_recall.svg"
 
@@ -41,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise FileExistsError(f"{report} exists already; choose a different folder")
     stored = engine.load_run(options.run, best=options.best)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
-    pictures = engine.held_out_pictures(config, options.images or (sys.maxsize if options.data else None))
+    pictures = engine.Pictures().held_out(config, options.images or (sys.maxsize if options.data else None))
     with process_group() as device:
         model, batch_size = stored.model.to(device), stored.config.batch_size
         judged = engine.judge(model, pictures, batch_size=batch_size, progress=sys.stderr.isatty())
@@ -50,6 +55,15 @@ def run(options: argparse.Namespace) -> int:
             print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": stored.step}))
             if report:
                 curves = engine.precision_recall(engine.class_curves(judged, pictures.class_names))
-                save_svg(curves, report, "Precision over recall", f"Of every class, on {len(judged)} pictures")
+                _save(curves, report, f"Of every class, on {len(judged)} pictures")
                 say(f"{report} written")
     return 0
+
+
+def _save(figure: "Figure", file: Path, description: str) -> None:
+    """As SVG that depends on the data alone, with its text as text."""
+    import matplotlib
+
+    about = {"Date": None, "Title": "Precision over recall", "Description": description}
+    with whole_file(file) as unfinished, matplotlib.rc_context({"svg.hashsalt": "frcnn_lite", "svg.fonttype": "none"}):
+        figure.savefig(unfinished, format="svg", metadata=about)

@@ -1,10 +1,9 @@
-"""Write the detector of a run to one small file, weights (.pt) or a graph (.onnx), or the log of its steps (.csv).
+"""Write the detector of a run to one small file: weights (.pt) or a graph (.onnx).
 
 The ending of the name decides. A file that is there already is never replaced.
 
 python -m frcnn_lite export --run runs/first --out detector.pt
 python -m frcnn_lite export --run runs/first --out detector.onnx
-python -m frcnn_lite export --run runs/first --out log.csv
 """
 
 import argparse
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from .console import say
 
-ENDINGS = (".pt", ".pth", ".onnx", ".csv")
+ENDINGS = (".pt", ".pth", ".onnx")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="file to write, whose name ends in .pt (or .pth), .onnx or .csv",
+        help="file to write, whose name ends in .pt (or .pth) or .onnx",
     )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
@@ -40,8 +39,6 @@ def run(options: argparse.Namespace) -> int:
     if ending == ".onnx":
         config = stored.config
         export_onnx(stored.model, options.out, class_names=config.class_names, image_size=config.image_size)
-    elif ending == ".csv":
-        engine.write_csv(stored.history, options.out)
     else:
         engine.save_weights(stored.model, options.out, half=not options.full)
     say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")

@@ -5,7 +5,7 @@
   python -m frcnn_lite train --data voc:data/BCCD --minutes 10 --out runs/cells
   python -m frcnn_lite train --data coco:train.json --test-data coco:val.json --epochs 12 --out runs/own
   python -m frcnn_lite train --data voc:data/BCCD --backbone resnet18 --fpn --weights resnet18.pth --out runs/pretrained
-  python -m frcnn_lite train --steps 4000 --amp --evaluate-every 200 --tensorboard --out runs/judged
+  python -m frcnn_lite train --steps 4000 --amp --evaluate-every 200 --out runs/judged
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
@@ -37,7 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
     add("--resume", action="store_true", help="go on with the run in --out")
-    add("--tensorboard", action="store_true", help="write the log for TensorBoard, too, into --out")
     length = parser.add_mutually_exclusive_group()
     minutes = "of steps, timed once; evaluations come on top (default: --steps decides)"
     length.add_argument("--minutes", type=float, help=minutes)
@@ -66,9 +65,7 @@ def run(options: argparse.Namespace) -> int:
             config = engine.fill_minutes(config, options.minutes, pictures)
         if not options.resume:
             say(_describe(config, options.out))
-        result = engine.train(
-            config, options.out, resume=options.resume, tensorboard=options.tensorboard, pictures=pictures
-        )
+        result = engine.train(config, options.out, resume=options.resume, pictures=pictures)
     _report(result, config)
     if result.terminated:
         return TERMINATED

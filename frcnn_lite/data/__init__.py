@@ -5,14 +5,14 @@ from frcnn_lite.data.augment import Augmentation, mirror
 from frcnn_lite.data.batch import PADDING_LABEL, Batch, Ignored, Scene, collate
 from frcnn_lite.data.dataset import DetectionDataset
 from frcnn_lite.data.defects import Defect, Handling, describe_defects
-from frcnn_lite.data.digits import Glyphs, Split, draw_glyph, load_glyphs
+from frcnn_lite.data.digits import draw_glyph, load_glyphs
 from frcnn_lite.data.image_file import read_image
 from frcnn_lite.data.letterbox import Letterbox, LetterboxedScenes, Room
 from frcnn_lite.data.photographs import load_photographs
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.scenes import DigitScenes
 from frcnn_lite.data.source import DataSource, choose_splits
-from frcnn_lite.data.statistics import DataFit, fit_detector
+from frcnn_lite.data.statistics import fit_detector
 from frcnn_lite.data.summary import summarise
 
 __all__ = [
@@ -20,12 +20,10 @@ __all__ = [
     "AnnotatedPictures",
     "Augmentation",
     "Batch",
-    "DataFit",
     "DataSource",
     "Defect",
     "DetectionDataset",
     "DigitScenes",
-    "Glyphs",
     "Handling",
     "Ignored",
     "Letterbox",
@@ -33,7 +31,6 @@ __all__ = [
     "Picture",
     "Room",
     "Scene",
-    "Split",
     "choose_splits",
     "collate",
     "describe_defects",

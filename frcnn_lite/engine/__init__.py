@@ -1,12 +1,10 @@
 """Training, evaluation, prediction and checkpoints: where detector, data and devices come together."""
 
-from frcnn_lite.data import read_image
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision, class_curves
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
-from frcnn_lite.engine.datasets import Pictures, held_out_pictures, train_pictures
+from frcnn_lite.engine.datasets import Pictures
 from frcnn_lite.engine.evaluate import evaluate, judge
-from frcnn_lite.engine.logs import write_csv
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.report import precision_recall
 from frcnn_lite.engine.resolve import fill_minutes, resolve
@@ -32,17 +30,13 @@ __all__ = [
     "class_curves",
     "evaluate",
     "fill_minutes",
-    "held_out_pictures",
     "judge",
     "load_run",
     "load_weights",
     "precision_recall",
     "predict",
     "predict_file",
-    "read_image",
     "resolve",
     "save_weights",
     "train",
-    "train_pictures",
-    "write_csv",
 ]

@@ -101,16 +101,6 @@ class Pictures:
         return self._remembered[key]
 
 
-def train_pictures(config: TrainConfig) -> DetectionDataset:
-    """`Pictures.train` of files read anew."""
-    return Pictures().train(config)
-
-
-def held_out_pictures(config: TrainConfig, length: int | None = None) -> DetectionDataset:
-    """`Pictures.held_out` of files read anew."""
-    return Pictures().held_out(config, length)
-
-
 def _digits(split: str, length: int, seed: int, config: TrainConfig) -> DigitScenes:
     height, width = config.image_size
     if height != width:

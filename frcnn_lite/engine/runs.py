@@ -30,10 +30,6 @@ class RunDirectory:
         return self.path / "checkpoint.pt"
 
     @property
-    def tensorboard_dir(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
     def best_file(self) -> Path:
         return self.path / "best.pt"
 

@@ -19,7 +19,7 @@ from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import Pictures
 from frcnn_lite.engine.evaluate import evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
-from frcnn_lite.engine.logs import StepLog, require_tensorboard
+from frcnn_lite.engine.logs import StepLog
 from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
@@ -70,7 +70,6 @@ def train(
     resume: bool | Literal["auto"] = False,
     on_step: Callable[[Record], None] | None = None,
     progress: bool = True,
-    tensorboard: bool = False,
     pictures: Pictures | None = None,
 ) -> TrainResult:
     """Train a detector and leave `config.json`, `log.jsonl` and `checkpoint.pt` in `out_dir`, and `best.pt` if judged.
@@ -78,17 +77,14 @@ def train(
     resume: continue the run in `out_dir`, whose configuration must equal `config` but for the number of devices and
     workers and how often it is saved and judged; the curve goes on as if it had never stopped. "auto": continue it if
     there is one, and begin it otherwise, for a cell or a job that may be started again. on_step: called after
-    each step with its record. tensorboard: the log as TensorBoard's scalars, too, in `out_dir/tensorboard`. pictures:
-    what `resolve` has read already.
+    each step with its record, which TensorBoard, say, can be given. pictures: what `resolve` has read already.
     Ctrl-C or SIGTERM (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
     Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
     be trained, CheckpointError for a damaged checkpoint, FloatingPointError for a loss that is not finite, with all
-    steps before it saved, ModuleNotFoundError where tensorboard is not installed, WriteError where the disk is full,
-    which names the step that is saved. No file of a run is lost by any of these.
+    steps before it saved, WriteError where the disk is full, which names the step that is saved. No file of a run is
+    lost by any of these.
     """
-    if tensorboard:
-        require_tensorboard()
     pictures = pictures or Pictures()
     dataset = pictures.train(config)
     classes = len(dataset.class_names)
@@ -107,8 +103,7 @@ def train(
     silent = not (progress and is_main_rank())
     bar = tqdm(total=config.steps, initial=first_step, disable=silent, desc="train", unit="step")
     start = time.perf_counter()
-    log = StepLog(run, history, tensorboard=tensorboard)
-    with _saying_what_survives(run), bar, log, deferred_interrupt() as interruption:
+    with _saying_what_survives(run), bar, StepLog(run) as log, deferred_interrupt() as interruption:
         for step, batch in enumerate(_batches(dataset, config, first_step), start=first_step):
             try:
                 record: Record = {"step": step, **trainer.take_step(batch)}

@@ -1,4 +1,4 @@
-"""Box arithmetic: areas, IoU, and the deltas by which a detector moves one box onto another.
+"""Box arithmetic: IoU, and the deltas by which a detector moves one box onto another.
 
 A box is `(x1, y1, x2, y2)` in absolute pixels with real-valued corners: its width is `x2 - x1`. (Code bases that
 descend from Caffe's py-faster-rcnn count pixels inclusively and write `x2 - x1 + 1`; nothing here does.)
@@ -15,12 +15,6 @@ MAX_LOG_SCALE = math.log(1000 / 16)
 
 MIN_SIZE = 1e-3
 """Smallest width or height, in pixels, that `encode_boxes` takes a logarithm of."""
-
-
-def box_area(boxes: Tensor) -> Tensor:
-    """Areas `(...)` in square pixels of boxes `(..., 4)`."""
-    x1, y1, x2, y2 = boxes.unbind(-1)
-    return (x2 - x1) * (y2 - y1)
 
 
 def box_iou(first: Tensor, second: Tensor) -> Tensor:

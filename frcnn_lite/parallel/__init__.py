@@ -14,8 +14,6 @@ from frcnn_lite.parallel.launch import RankFailed, run_ranks
 from frcnn_lite.parallel.pinning import LeftBehind, check_devices, from_numpy, same_device
 from frcnn_lite.parallel.process_group import (
     choose_device,
-    init_from_env,
-    is_launched,
     is_main_rank,
     process_group,
     rank_and_size,
@@ -37,8 +35,6 @@ __all__ = [
     "from_main_rank",
     "from_numpy",
     "gather",
-    "init_from_env",
-    "is_launched",
     "is_main_rank",
     "merge_rows",
     "parallel_apply",

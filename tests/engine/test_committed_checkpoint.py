@@ -1,14 +1,14 @@
 from pathlib import Path
 
 from frcnn_lite.detection import FasterRCNNConfig
-from frcnn_lite.engine import TrainConfig, evaluate, held_out_pictures, load_weights
+from frcnn_lite.engine import Pictures, TrainConfig, evaluate, load_weights
 
 FILE = Path(__file__).resolve().parents[2] / "notebooks" / "checkpoints" / "digits.pt"
 
 
 def test_it_is_small_and_finds_digits_it_never_saw():
     assert FILE.stat().st_size < 3_000_000
-    found = evaluate(load_weights(FILE), held_out_pictures(TrainConfig(), length=60))
+    found = evaluate(load_weights(FILE), Pictures().held_out(TrainConfig(), length=60))
     assert found.AP50 > 0.9 and found.AP > 0.6
 
 

@@ -6,24 +6,24 @@ import torch
 from annotated_folders import write_voc
 
 from frcnn_lite.data import collate
-from frcnn_lite.engine import Pictures, TrainConfig, Trainer, datasets, held_out_pictures, resolve, train_pictures
+from frcnn_lite.engine import Pictures, TrainConfig, Trainer, datasets, resolve
 
 
 def test_digits_are_opened_by_name():
-    dataset = held_out_pictures(TrainConfig(image_size=96), 5)
+    dataset = Pictures().held_out(TrainConfig(image_size=96), 5)
     assert len(dataset) == 5 and dataset[0].image.shape == (3, 96, 96)
 
 
 def test_every_run_is_judged_on_the_same_pictures():
     one, two = TrainConfig(seed=1), TrainConfig(seed=2)
-    assert torch.equal(held_out_pictures(one)[3].image, held_out_pictures(two, length=4)[3].image)
-    assert len(held_out_pictures(one)) == one.test_images and len(held_out_pictures(two, length=4)) == 4
-    assert not torch.equal(train_pictures(one)[3].image, train_pictures(two)[3].image)
+    assert torch.equal(Pictures().held_out(one)[3].image, Pictures().held_out(two, length=4)[3].image)
+    assert len(Pictures().held_out(one)) == one.test_images and len(Pictures().held_out(two, length=4)) == 4
+    assert not torch.equal(Pictures().train(one)[3].image, Pictures().train(two)[3].image)
 
 
 @pytest.mark.parametrize("name", ["mnist", "", "voc:", "voc:/nowhere", "coco:/nowhere.json"])
 def test_unknown_names_and_missing_directories(name):
-    for call in (train_pictures, held_out_pictures, lambda config: resolve(data=config.data)):
+    for call in (Pictures().train, Pictures().held_out, lambda config: resolve(data=config.data)):
         with pytest.raises((ValueError, FileNotFoundError), match=f"'{name}'"):
             call(TrainConfig(data=name))
 
@@ -39,17 +39,17 @@ def test_a_folder_is_opened_as_its_configuration_says(folder):
     with pytest.warns(UserWarning, match="has defects"):
         config = resolve(data=f"voc:{folder}")
     with pytest.warns(UserWarning, match="has defects"):
-        scenes = train_pictures(config)
+        scenes = Pictures().train(config)
     assert len(scenes) == 4 and scenes[3].image.shape == (3, 64, 96)
     assert scenes[3].boxes.tolist() == [[0, 0, pytest.approx(20 * 85 / 64), pytest.approx(20 * 64 / 48)]]
-    assert len(held_out_pictures(config)) == 2 and held_out_pictures(config, 1)[0].ignored.labels.tolist() == [0]
+    assert len(Pictures().held_out(config)) == 2 and Pictures().held_out(config, 1)[0].ignored.labels.tolist() == [0]
 
 
 def test_flips_are_a_function_of_the_step(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         config = resolve(data=f"voc:{folder}", batch_size=4, steps=3, warmup_steps=0)
-        scenes = train_pictures(config)
+        scenes = Pictures().train(config)
     batch = collate([scenes[k] for k in range(4)])
     one, two = Trainer(config), Trainer(config)
     one.take_step(batch)
@@ -66,8 +66,8 @@ def test_workers_and_ranks_share_the_memory_for_finished_pictures(folder, monkey
 
     monkeypatch.setattr(datasets, "KEEP_BYTES", 4 * 3 * 64 * 64)
     # A share for each worker, and one for the process itself, which judges.
-    assert [kept(train_pictures(replace(config, workers=n))) for n in (0, 1, 2, 3)] == [4, 2, 1, 1]
+    assert [kept(Pictures().train(replace(config, workers=n))) for n in (0, 1, 2, 3)] == [4, 2, 1, 1]
     pictures = Pictures()
     assert kept(pictures.train(config)) + kept(pictures.held_out(config, 2)) == 4, "one process, one share"
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert [kept(train_pictures(replace(config, workers=n))) for n in (0, 1)] == [2, 1]
+    assert [kept(Pictures().train(replace(config, workers=n))) for n in (0, 1)] == [2, 1]

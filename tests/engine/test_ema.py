@@ -7,7 +7,7 @@ import torch
 
 import vgpu
 from frcnn_lite.data import DigitScenes, collate
-from frcnn_lite.engine import TrainConfig, Trainer, evaluate, held_out_pictures, load_run, train
+from frcnn_lite.engine import Pictures, TrainConfig, Trainer, evaluate, load_run, train
 from frcnn_lite.engine.checkpoint import load_checkpoint
 from frcnn_lite.recipes.determinism import same_bits
 
@@ -44,7 +44,7 @@ def test_the_average_is_judged_and_saved_and_the_curve_is_as_without(tmp_path):
     assert averaged.losses == plain.losses
     first, second = load_run(averaged.run_dir), load_run(plain.run_dir)
     assert not same_bits(first.model.state_dict(), second.model.state_dict())
-    assert evaluate(first.model, held_out_pictures(config), batch_size=2) == averaged.evaluation
+    assert evaluate(first.model, Pictures().held_out(config), batch_size=2) == averaged.evaluation
     kept = load_checkpoint(averaged.run_dir / "checkpoint.pt")["trainer"]
     assert same_bits(kept["model"], second.model.state_dict())
     stopped = quiet(config, tmp_path / "c", on_step=stop_after_three).run_dir

@@ -4,9 +4,9 @@ import torch
 from PIL import Image
 from torch import nn
 
-from frcnn_lite.data import DigitScenes
+from frcnn_lite.data import DigitScenes, read_image
 from frcnn_lite.detection import Detections, FasterRCNNConfig
-from frcnn_lite.engine import build_model, predict, predict_file, read_image
+from frcnn_lite.engine import build_model, predict, predict_file
 from frcnn_lite.engine.predict import draw_boxes
 
 

@@ -4,7 +4,7 @@ import torch
 
 from frcnn_lite import data, ops
 from frcnn_lite.detection.proposals import make_proposals
-from frcnn_lite.engine import TrainConfig, Trainer, held_out_pictures, train_pictures
+from frcnn_lite.engine import Pictures, TrainConfig, Trainer
 
 CONFIG = TrainConfig(steps=100, batch_size=6, image_size=64, lr=3e-3, warmup_steps=20, test_images=40)
 
@@ -14,7 +14,7 @@ def swapped(boxes):
 
 
 def test_swapped_boxes_teach_the_mirrored_places():
-    trainer, pictures = Trainer(CONFIG), train_pictures(CONFIG)
+    trainer, pictures = Trainer(CONFIG), Pictures().train(CONFIG)
     draw = torch.Generator().manual_seed(0)
     objectness = []
     for _ in range(CONFIG.steps):
@@ -24,7 +24,7 @@ def test_swapped_boxes_teach_the_mirrored_places():
     assert sum(objectness[-20:]) < 0.8 * sum(objectness[:20])
 
     detector, covered = trainer.detector.eval(), {"digits": 0, "mirror images": 0}
-    unseen = [held_out_pictures(CONFIG)[k] for k in range(CONFIG.test_images)]
+    unseen = [Pictures().held_out(CONFIG)[k] for k in range(CONFIG.test_images)]
     with torch.no_grad():
         for scene in unseen:
             found = detector.rpn(detector.backbone(data.collate([scene]).images).rpn)

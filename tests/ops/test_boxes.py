@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from frcnn_lite.ops.boxes import box_area, box_iou, clip_boxes, decode_boxes, encode_boxes
+from frcnn_lite.ops.boxes import box_iou, clip_boxes, decode_boxes, encode_boxes
 
 
 def random_boxes(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -15,10 +15,6 @@ def random_boxes(*shape: int, generator: torch.Generator, dtype: torch.dtype = t
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
-
-
-def test_area_of_a_box_has_no_plus_one() -> None:
-    assert box_area(torch.tensor([[1.0, 2.0, 4.0, 7.0]])).tolist() == [15.0]
 
 
 def test_iou_by_hand() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from course.learn.numpy_layers import DONTCARE_SHARE, Rule
-from frcnn_lite.ops import box_area, box_iou, encode_boxes
+from frcnn_lite.ops import box_iou, encode_boxes
 from frcnn_lite.ops.matching import IGNORED, match
 from frcnn_lite.ops.sampling import gather_rows, sample
 
@@ -94,7 +94,7 @@ def in_dontcare(boxes: Tensor, areas: Tensor) -> Tensor:
     low = torch.maximum(boxes[..., :, None, :2], areas[:, None, :, :2])
     high = torch.minimum(boxes[..., :, None, 2:], areas[:, None, :, 2:])
     shared = (high - low).clamp(min=0).prod(dim=-1).sum(dim=-1)
-    return shared > DONTCARE_SHARE * box_area(boxes)
+    return shared > DONTCARE_SHARE * (boxes[..., 2:] - boxes[..., :2]).prod(dim=-1)
 
 
 def as_map(rows: Tensor, size: tuple[int, int]) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 
 from course.failures_page import NOTEBOOK_PAGE, TEXTS, notebook_page
 from course.failures_search import SHOWN, entry_html, find, search
-from frcnn_lite.tools import copy
+from frcnn_lite.cli import copy
 from multigpu.failures import catalogue
 from multigpu.failures.page import NOTEBOOKS
 

@@ -1,15 +1,18 @@
-"""Take a helper home: `python -m frcnn_lite copy NAME [--out DIR]` writes its file, and its tests beside it.
+"""Take a helper home, one file, with its tests; without a name, list the helpers.
 
-NAME is a file of the list that `copy` prints, such as `chunks`, or a public name that stands in one, such as `share`.
-The copy says where it is from and carries the licence; the tests run where they land with torch and pytest. Nothing
-is changed but the address by which the tests import: `frcnn_lite.parallel.chunks` becomes `chunks`.
+  python -m frcnn_lite copy
+  python -m frcnn_lite copy chunks
+  python -m frcnn_lite copy share --out ../elsewhere
+
+A name is a file of the list, such as `chunks`, or a public name that stands in one, such as `share`. The copy says
+where it is from and carries the licence; the tests run where they land with torch and pytest. Nothing is changed but
+the address by which the tests import: `frcnn_lite.parallel.chunks` becomes `chunks`.
 """
 
 import argparse
 import ast
 import difflib
 import importlib.metadata
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,6 +22,23 @@ from frcnn_lite.whole_file import whole_file
 PACKAGE = Path(__file__).resolve().parents[1]
 TESTS = PACKAGE.parent / "tests"
 LAYERS = ("ops", "layers", "parallel", "recipes", "export")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", help="a file of the list, or a public name in one (default: list them)")
+    out = "where to write (default: the current folder)"
+    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help=out)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write a helper and its tests, or print the name of each file with the first line of its docstring."""
+    if options.name is not None:
+        print(*write_copy(options.name.rpartition("/")[2], options.out), sep="\n")
+        return 0
+    for path in files():
+        purpose = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        print(f"{f'{path.parent.name}/{path.stem}':26} {purpose}")
+    return 0
 
 
 def files() -> list[Path]:
@@ -98,29 +118,3 @@ def write_copy(name: str, folder: Path) -> list[Path]:
         for path, text in texts.items():
             both.enter_context(whole_file(path)).write_text(text, encoding="utf-8")
     return list(texts)
-
-
-def list_helpers() -> None:
-    """Print the name of each file, with the first line of its docstring."""
-    for path in files():
-        purpose = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
-        print(f"{f'{path.parent.name}/{path.stem}':26} {purpose}")
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Copy a helper, one file, and its tests; without a name, list the helpers."""
-    parser = argparse.ArgumentParser(prog="python -m frcnn_lite copy", description=main.__doc__)
-    parser.add_argument("name", nargs="?", help="a file of the list, or a public name in one (default: list them)")
-    parser.add_argument(
-        "--out", type=Path, default=Path(), metavar="DIR", help="where to write (default: the current folder)"
-    )
-    options = parser.parse_args(argv)
-    if options.name is None:
-        list_helpers()
-        return 0
-    try:
-        print(*write_copy(options.name.rpartition("/")[2], options.out), sep="\n")
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0

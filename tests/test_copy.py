@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from frcnn_lite.tools import copy
+from frcnn_lite import cli
+from frcnn_lite.cli import copy
 
 # Helpers that are about arrays of NumPy.
 NEEDS_MORE = {"export/onnx_detector": {"numpy"}}
@@ -97,42 +98,42 @@ def test_a_copy_carries_its_source_and_licence(tmp_path):
 @pytest.mark.parametrize("there", ["chunks.py", "test_chunks.py"])
 def test_nothing_is_overwritten_and_nothing_half_done(there, tmp_path, capsys):
     (tmp_path / there).write_text("mine")
-    assert copy.main(["share", "--out", str(tmp_path)]) == 2
+    assert cli.main(["copy", "share", "--out", str(tmp_path)]) == 2
     assert f"{there} exists already; nothing was written" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == [there]
     assert (tmp_path / there).read_text() == "mine"
 
 
 def test_an_unknown_name_offers_near_ones(capsys):
-    assert copy.main(["rows_lots"]) == 2
+    assert cli.main(["copy", "rows_lots"]) == 2
     assert "no helper is called 'rows_lots'; did you mean rows_lost" in capsys.readouterr().err
-    assert copy.main(["qqqq"]) == 2
-    assert capsys.readouterr().err == "no helper is called 'qqqq'; `copy` without a name lists them all\n"
+    assert cli.main(["copy", "qqqq"]) == 2
+    assert capsys.readouterr().err == "error: no helper is called 'qqqq'; `copy` without a name lists them all\n"
 
 
 def test_without_a_name_every_file_is_listed_with_its_purpose(capsys):
-    assert copy.main([]) == 0
+    assert cli.main(["copy"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["parallel/reduce_loss"].startswith("One number out of the sums and counts")
     assert list(lines) == [name_of(path) for path in copy.files()]
 
 
 def test_a_file_can_be_named_as_it_is_listed(tmp_path, capsys):
-    assert copy.main(["parallel/chunks", "--out", str(tmp_path)]) == 0
+    assert cli.main(["copy", "parallel/chunks", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines() == [str(tmp_path / "chunks.py"), str(tmp_path / "test_chunks.py")]
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="/proc, where nobody can make a file, is Linux's")
 def test_a_folder_that_cannot_be_written_to_is_one_line(capsys):
     for folder in ("/proc", "/proc/none"):
-        assert copy.main(["chunks", "--out", folder]) == 2
+        assert cli.main(["copy", "chunks", "--out", folder]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"{folder}/chunks.py could not be written: ")
+        assert line.startswith(f"error: {folder}/chunks.py could not be written: ")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full, which is always full, is Linux's")
 def test_a_full_disk_leaves_neither_file(tmp_path, capsys):
     (tmp_path / "test_chunks.partial.py").symlink_to("/dev/full")
-    assert copy.main(["chunks", "--out", str(tmp_path)]) == 2
+    assert cli.main(["copy", "chunks", "--out", str(tmp_path)]) == 2
     assert "test_chunks.py could not be written: the disk is full" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -1,1 +1,0 @@
-"""Commands that may be started alone: each reads its own arguments."""
