@@ -301,7 +301,6 @@ def test_what_cannot_be_written_is_one_line(trained, tmp_path, capsys):
     picture = tmp_path / "p.png"
     Image.new("RGB", (32, 32)).save(picture)
     fails(capsys, "/proc/none/d.pt could not be written: ", "export", "--run", trained, "--out", "/proc/none/d.pt")
-    fails(capsys, "/proc/none/s.svg could not be written: ", "data", "sheet", "--out", "/proc/none/s.svg")
     predict_one = ("predict", "--run", trained, picture)
     fails(capsys, "/proc/none/p.png could not be written: ", *predict_one, "--out", "/proc/none")
     assert run(*predict_one, "--json", "/proc/none/f.json") == 2

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 # argparse's own, and 128 + the number of the signal, as shells have it: SIGINT and SIGTERM
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -29,9 +28,11 @@ def plain_warnings() -> Iterator[None]:
     """Within the block a warning of this package is said as what it is, without the line of code that made it."""
     usual = warnings.formatwarning
 
-    def plain(message: Warning | str, category: type[Warning], filename: str, *where: Any) -> str:
+    def plain(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
         if not Path(filename).is_relative_to(PACKAGE):
-            return usual(message, category, filename, *where)
+            return usual(message, category, filename, lineno, line)
         return f"warning: {message}\n" if os.environ.get("RANK", "0") == "0" else ""
 
     warnings.formatwarning = plain
