@@ -43,6 +43,37 @@ def test_a_custom_operator_for_cuda_alone():
         fill(torch.zeros(2), 3.0)
 
 
+def test_an_operator_of_the_lower_interface_chooses_its_kernel_by_the_host():
+    torch.library.define("vgpu_tests::chooses", "(Tensor x) -> Tensor")
+
+    @torch.library.impl("vgpu_tests::chooses", "default")
+    def _(x: torch.Tensor) -> torch.Tensor:
+        assert not x.is_cuda, "where a kernel of Triton's would be launched"
+        return x + torch.ones(2, device=x.device)
+
+    y = torch.ops.vgpu_tests.chooses(torch.ones(2, device="cuda:1"))
+    assert y.tolist() == [2, 2] and y.device == torch.device("cuda:1")
+
+
+@pytest.mark.parametrize("first", ["cpu", None], ids=["CPU", "all devices"])
+def test_beside_a_kernel_for_cuda_which_may_be_tritons_the_other_one_runs(first):
+    name = f"vgpu_tests::third_{first}".lower()
+    seen: list = []
+
+    @torch.library.custom_op(name, mutates_args=(), device_types=first)
+    def third(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x.device)
+        return x * 3
+
+    @third.register_kernel("cuda")
+    def _(x: torch.Tensor) -> torch.Tensor:
+        raise AssertionError("a kernel of Triton's, say")
+
+    y = third(torch.ones(2, device="cuda:1"))
+    assert y.tolist() == [3, 3] and y.device == torch.device("cuda:1")
+    assert seen == [torch.device("cpu" if first else "cuda:1")]
+
+
 def test_a_custom_operator_for_the_cpu_alone():
     @torch.library.custom_op("vgpu_tests::on_host", mutates_args=(), device_types="cpu")
     def on_host(x: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 import torch
+import torch.utils.checkpoint
 
 pytestmark = pytest.mark.usefixtures("gpus")
 
@@ -85,3 +86,61 @@ def test_tensors_without_values_are_drawn_on_as_before():
     """Layers are initialised on the meta device, too; the check of generators must let that pass."""
     layer = torch.nn.Linear(3, 4, device="meta")
     assert layer.weight.is_meta and torch.empty(3, device="meta").uniform_().is_meta
+
+
+class TestStateOfPhilox:
+    """CUDA's generators have 16 bytes of state, and programs read and set the two halves."""
+
+    def test_its_bytes_are_seed_and_offset(self):
+        torch.cuda.manual_seed_all(7)
+        draw("cuda:1"), draw("cuda:1")
+        state = torch.cuda.get_rng_state(1)
+        assert state.tolist() == [7, *[0] * 7, 8, *[0] * 7] and state.dtype == torch.uint8
+        assert torch.cuda.default_generators[1].get_offset() == 8
+        assert torch.cuda.default_generators[0].get_offset() == 0
+
+    def test_any_offset_can_be_drawn_from_again(self):
+        generator = torch.Generator("cuda:2").manual_seed(3)
+        first, second = (torch.rand(4, device="cuda:2", generator=generator) for _ in range(2))
+        generator.set_offset(4)
+        assert torch.rand(4, device="cuda:2", generator=generator).equal(second) and not first.equal(second)
+        twin = generator.clone_state()
+        kept = generator.graphsafe_get_state()
+        after = torch.rand(4, device="cuda:2", generator=generator)
+        assert torch.rand(4, device="cuda:2", generator=twin).equal(after)
+        generator.graphsafe_set_state(kept)
+        assert torch.rand(4, device="cuda:2", generator=generator).equal(after)
+        with pytest.raises(RuntimeError, match="offset must be a multiple of 4"):
+            generator.set_offset(3)
+        with pytest.raises(RuntimeError, match="RNG state is wrong size"):
+            generator.set_state(torch.zeros(5056, dtype=torch.uint8))
+
+    def test_what_generators_of_the_cpu_have_is_as_before(self):
+        generator = torch.Generator().manual_seed(3)
+        assert len(generator.get_state()) == 5056 and generator.initial_seed() == 3
+        with pytest.raises(RuntimeError, match="does not use offset"):
+            generator.get_offset()
+
+    def test_forks_and_activation_checkpoints_replay(self):
+        layer, x = torch.nn.Dropout(0.5), torch.ones(256, device="cuda:3", requires_grad=True)
+
+        def block(t):
+            torch.rand(3, device="cuda:3")
+            return layer(layer(t))
+
+        for reentrant in (True, False):
+            x.grad = None
+            out = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=reentrant)
+            out.sum().backward()
+            assert x.grad.equal(out.detach()), "the masks of the recomputation are those of the forward pass"
+        before = torch.cuda.get_rng_state(3)
+        with torch.random.fork_rng(devices=[3]):
+            draw("cuda:3")
+        assert torch.cuda.get_rng_state(3).equal(before)
+
+    def test_operators_one_after_the_other_draw_independent_numbers(self):
+        rows = torch.stack([torch.rand(4096, device="cuda") for _ in range(64)]).cpu()
+        rows = torch.cat([rows, torch.rand(1, 4096, device="cuda", generator=torch.Generator("cuda")).cpu()])
+        assert len({tuple(row.tolist()) for row in rows}) == 65
+        assert torch.corrcoef(rows).fill_diagonal_(0).abs().max() < 0.1  # 1 / 64 is one standard deviation
+        assert abs(rows.mean() - 0.5) < 0.005

@@ -150,7 +150,11 @@ def _with_dtype(op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def _eligible(value: object) -> bool:
-    return is_virtual(value) and value.is_floating_point() and value.dtype is not torch.float64
+    # A wrapper on a GPU is cast, too, as DTensor is one: C++ takes it for a CPU tensor as it does what is inside.
+    on_gpu = is_virtual(value) or (
+        isinstance(value, torch.Tensor) and type(value) is not torch.Tensor and value.is_cuda
+    )
+    return on_gpu and value.is_floating_point() and value.dtype is not torch.float64  # type: ignore[attr-defined]
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
