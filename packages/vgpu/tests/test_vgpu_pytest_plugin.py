@@ -134,7 +134,7 @@ UNSIMULATED = {
     "test_suite.py::test_compiled: torch.compile, which runs eagerly",
     "test_suite.py::test_launched: torch.cuda.CUDAGraph",
 }
-SAID = "vgpu: 4 tests ran on virtual GPUs; 6 tests that ask for GPUs skipped; 2 tests met what is not simulated"
+SAID = "vgpu: 4 tests ran on virtual GPUs; skipped although they ask for GPUs: 6; met what is not simulated: 2"
 
 
 @pytest.fixture

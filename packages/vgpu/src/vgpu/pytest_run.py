@@ -77,7 +77,7 @@ class Run:
             line = f"{test}: {what}"
             if not any(pattern.search(line) for pattern in expected):
                 (self.skipped if kind == record.SKIPPED else self.unsimulated).append(line)
-        self.used -= {line.split(": ")[0] for line in self.skipped}
+        self.used -= {_test(line) for line in self.skipped}
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._fails():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -91,16 +91,12 @@ class Run:
             _list(terminalreporter, "skipped although they ask for GPUs (--vgpus-no-skips)", self.skipped)
         if option("vgpus_strict"):
             _list(terminalreporter, "met what virtual GPUs do not simulate (--vgpus-strict)", self.unsimulated)
-        told = [f"{_tests(len(self.used))} ran on virtual GPUs"]
+        told = [f"{len(self.used)} test{'s' * (len(self.used) != 1)} ran on virtual GPUs"]
         if self.skipped:
-            told.append(f"{_tests(len(self.skipped))} that ask for GPUs skipped")
+            told.append(f"skipped although they ask for GPUs: {len(self.skipped)}")
         if self.unsimulated:
-            told.append(f"{_tests(len({_test(line) for line in self.unsimulated}))} met what is not simulated")
+            told.append(f"met what is not simulated: {len({_test(line) for line in self.unsimulated})}")
         terminalreporter.write_line(f"vgpu: {'; '.join(told)}", **({"red": True} if self._fails() else {}))
-
-
-def _tests(number: int) -> str:
-    return f"{number} test{'s' * (number != 1)}"
 
 
 def _test(line: str) -> str:
