@@ -40,6 +40,29 @@ NOT_RUN = {
     "python notebooks/posts/verdicts/table.py": "it writes docs/verdicts.md, which a test beside it compares",
     "python -m frcnn_lite train --data digits": "the README has it with an end",
     "python -m torch.distributed.launch --nproc_per_node=2 train.py": "a command of a post, of 2019",
+    **dict.fromkeys(
+        (
+            "python -m venv env && env/bin/pip install torch pytest",
+            "env/bin/pip install ./packages/vgpu",
+            r"printf 'import torch\n\ndef test_it():\n    assert torch.ones(2, device="
+            r""""cuda:1").sum() == 2\n' > test_it.py""",
+            "env/bin/python -m pytest --vgpus 2 test_it.py",
+        ),
+        "it makes an environment and downloads torch",
+    ),
+    **dict.fromkeys(
+        (
+            "pytest --vgpus 2 tests/",
+            "pytest --vgpus 2 --vgpus-memory 2GiB tests/",
+            "pytest [--vgpus 2 --vgpus-no-skips] tests/test_multidevice.py",
+            "pytest [--vgpus 2 --vgpus-no-skips] strategies/test_ddp_integration.py strategies/test_ddp.py "
+            "strategies/test_dp.py accelerators/test_cuda.py",
+            "pytest [--vgpus 2 --vgpus-no-skips] tests/test_hooks.py tests/test_modeling_utils.py",
+            "python -m vgpu --gpus 2 -m accelerate.commands.launch --num_processes 2 --multi_gpu train.py --args",
+        ),
+        "it is for a checkout of accelerate, Lightning or transformers",
+    ),
+    "python tests/rivals.py TOOL": "packages/vgpu runs it for virtual GPUs; the other tools are not installed",
 }
 # Commands that need what a test has not, or minutes: the dry run of make, and the table of tasks.py, know them.
 OF_TASKS = re.compile(r"(make|python tasks\.py) (\w+)")
