@@ -37,7 +37,14 @@ def check_module(info: Any, samples: int = 3) -> str | None:
         except Exception:
             continue  # what does not run on the CPU says nothing
         try:
-            found = _run(gpu, *tree_map(moved, (args, kwargs)))
+            there = tree_map(moved, (args, kwargs))
+            if isinstance(
+                gpu, nn.modules.lazy.LazyModuleMixin
+            ):  # what it draws at its first call are numbers of its own
+                with torch.no_grad():
+                    gpu(*there[0], **there[1])
+                gpu.load_state_dict(host.state_dict())
+            found = _run(gpu, *there)
         except Exception as error:
             return f"raised {type(error).__name__}: {str(error)[:160]}"
         for one, other in zip(expected, found, strict=True):
