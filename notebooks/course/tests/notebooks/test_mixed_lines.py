@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-import pytest
 
 ROOT = Path(__file__).resolve().parents[4]
 HALVES = '''
@@ -56,21 +55,7 @@ def run_cells(notebook, parts, folder):
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("notebook", "parts", "shown"),
-    [
-        (
-            "24_testing_without_gpus.ipynb",
-            ("project = ", "def run(", '"train.py"', "24.ddp"),
-            "rank 0: gradient 4.5, backend gloo\nrank 1: gradient 4.5, backend gloo\n",
-        ),
-        (
-            "06_ddp_that_works.ipynb",
-            ("def launch(",),
-            "    rank 0: --local_rank 0, LOCAL_RANK=0, model on cuda:0\n"
-            "    rank 1: --local_rank 0, LOCAL_RANK=1, model on cuda:0\n",
-        ),
-    ],
-)
-def test_lines_of_two_ranks_do_not_mix(notebook, parts, shown, tmp_path):
-    assert shown in run_cells(notebook, parts, tmp_path)
+def test_lines_of_two_ranks_do_not_mix(tmp_path):
+    parts = ("project = ", "def run(", '"train.py"', "24.ddp")
+    shown = "rank 0: gradient 4.5, backend nccl\nrank 1: gradient 4.5, backend nccl\n"
+    assert shown in run_cells("24_testing_without_gpus.ipynb", parts, tmp_path)
