@@ -13,7 +13,7 @@ from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 
 from course.live import OWNER, still_outputs
-from course.store import CELL_METADATA, METADATA, short_traceback
+from course.store import METADATA, cell_metadata, short_traceback
 
 STORED = {OWNER: {"form": "stored"}}  # marks what was handed out, so that it is known again when it is saved
 
@@ -49,6 +49,7 @@ class Contents(AsyncLargeFileManager):
 def written_form(notebook: dict[str, Any]) -> dict[str, Any]:
     """A notebook as its file holds it after a reader's visit: what the visit left of itself is gone, the edits stay.
 
+    A source that the reader opened to look at is hidden again where the stored form hides it.
     Cells keep whether they are trusted, since the server signs by that. Execution counts are those of a run from top
     to bottom, whatever was run twice. An error on purpose is one line; a reader's own keeps its traceback.
     """
@@ -69,7 +70,7 @@ def _numbered(cells: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _written(cell: dict[str, Any], count: int) -> dict[str, Any]:
-    kept = {key: cell["metadata"][key] for key in (*CELL_METADATA, "trusted") if cell["metadata"].get(key)}
+    kept = cell_metadata(cell) | {key: value for key, value in cell["metadata"].items() if key == "trusted" and value}
     written = {**cell, "metadata": kept}
     if cell["cell_type"] != "code":
         return written

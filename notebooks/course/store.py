@@ -28,6 +28,10 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 CELL_METADATA = ("tags", "jupyter")  # all else is an editor's memory of itself
+HIDDEN = {
+    "predict",
+    "solution",
+}  # tags of cells whose output says all that there is to read; the source opens on a click
 BITMAPS = ("image/png", "image/jpeg")
 
 
@@ -61,12 +65,20 @@ def normal_form(notebook: NotebookNode) -> NotebookNode:
     seen: set[str] = set()
     for cell in notebook.cells:
         kept = NotebookNode(cell_type=cell.cell_type, id=cell_id(cell, seen), source=cell.source)
-        kept.metadata = NotebookNode({key: cell.metadata[key] for key in CELL_METADATA if cell.metadata.get(key)})
+        kept.metadata = nbformat.from_dict(cell_metadata(cell))
         if cell.cell_type == "code":
             kept.execution_count = cell.execution_count
             kept.outputs = [normal_output(output) for output in still_outputs(cell.outputs)]
         cells.append(kept)
     return NotebookNode(nbformat=4, nbformat_minor=5, metadata=nbformat.from_dict(METADATA), cells=cells)
+
+
+def cell_metadata(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file keeps of the metadata of a cell: its tags, and that its source is hidden where they ask for it."""
+    kept = {key: cell["metadata"][key] for key in CELL_METADATA if cell["metadata"].get(key)}
+    if HIDDEN & set(kept.get("tags", [])):
+        kept["jupyter"] = {**kept.get("jupyter", {}), "source_hidden": True}
+    return kept
 
 
 def cell_id(cell: NotebookNode, seen: set[str]) -> str:

@@ -1,15 +1,16 @@
 """Predict, then run: a question before a surprising output, and the comparison after it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from course import live
 from course.learn.card import EDGE, Card, inline
+from course.learn.question import Question, find_question, make_question
 from course.learn.state import is_live, recall, record
 
 SECTION = "predictions"
+OUTCOME = "Outcome"
 
 CHOICES = "frcnn-lite-choices"
 # The card lists the choices for those who read the file; while there are buttons it need not say them twice.
@@ -18,51 +19,46 @@ STYLE = (
     " ul{display:none}</style>"
 )
 
-
-@dataclass(frozen=True)
-class Prediction:
-    """A question with its choices; the reader's answer, if any, is kept by `learn.state`."""
-
-    key: str
-    question: str
-    choices: tuple[str, ...]
-
-    @property
-    def answer(self) -> str | None:
-        """What the reader chose, if they did and the choice still exists."""
-        chosen = recall(SECTION, self.key)
-        return chosen if chosen in self.choices else None
-
-    def card(self) -> Card:
-        """The question as it is stored in the notebook."""
-        items = "".join(f"<li>{inline(choice)}</li>" for choice in self.choices)
-        lines = [f"Predict: {self.question}", *(f"  ( ) {choice}" for choice in self.choices)]
-        return Card(f"<b>Predict.</b> {inline(self.question)}<ul>{items}</ul>", "\n".join(lines))
+_asked: dict[str, Question] = {}  # the questions of this kernel, so that reveal() knows the choices
 
 
-_asked: dict[str, Prediction] = {}  # the questions of this kernel, so that reveal() knows the choices
-
-
-def predict(key: str, question: str, choices: Sequence[Any]) -> None:
+def predict(key: str, question: str | None = None, choices: Sequence[Any] = ()) -> None:
     """Ask before the run. Never waits: "Run All" goes on, and the answer can be given at any time.
 
-    key: "NN.name", unique in the series; question: one sentence, `code` between backticks; choices: two or more,
-    compared as text. In a live JupyterLab buttons to choose with follow the question; a file keeps the question alone.
-    Raises ValueError for fewer than two choices or one that is given twice.
+    key: "NN.name", unique in the series. Without `question` it names one of `course/questions/nbNN.py`. So the source
+    of the cell does not say once more what its output asks, not even on GitHub, which shows the source of every cell.
+    question: one sentence, `code` between backticks; choices: two or more, compared as text.
+    In a live JupyterLab buttons to choose with follow the question; a file keeps the question alone.
+    Raises KeyError for a key without a question, and ValueError for fewer than two choices or one that is given twice.
     """
     from IPython.display import display
 
-    texts = tuple(str(choice) for choice in choices)
-    if len(texts) < 2 or len(set(texts)) < len(texts):
-        raise ValueError(f"choices must be two or more different ones, got {list(texts)}")
-    asked = _asked[key] = Prediction(key, question, texts)
-    display(asked.card())
+    asked = _asked[key] = find_question(key) if question is None else make_question(key, question, choices)
+    display(question_card(asked))
     if is_live():
         display(_buttons(asked), metadata=live.metadata(still=None))
 
 
+def question_card(asked: Question) -> Card:
+    """The question as it is stored in the notebook."""
+    items = "".join(f"<li>{inline(choice)}</li>" for choice in asked.choices)
+    lines = [f"Predict: {asked.text}", *(f"  ( ) {choice}" for choice in asked.choices)]
+    return Card(f"<b>Predict.</b> {inline(asked.text)}<ul>{items}</ul>", "\n".join(lines))
+
+
+def outcome_card(words: str) -> Card:
+    """The outcome as it is stored in the notebook, folded: whoever reads the question has not answered it yet.
+
+    Text cannot be folded, so there the outcome stands at the end of its line, behind a warning. A test that compares
+    stored outputs sees the outcome in both forms.
+    """
+    summary = f"<summary><b>{OUTCOME}</b> (open after you have answered)</summary>"
+    text = f"{OUTCOME} of the run, to be read after you have answered the question above: {words}"
+    return Card(f"<details>{summary}{inline(words)}</details>", text)
+
+
 def reveal(key: str, outcome: Any) -> None:
-    """Compare what the run gave with what was predicted.
+    """Compare what the run gave with what was predicted; without a prediction, show what it gave folded.
 
     Raises KeyError when the question was not asked in this kernel, and ValueError when the outcome was not among its
     choices: then the notebook's claim is wrong, and its test fails.
@@ -70,36 +66,39 @@ def reveal(key: str, outcome: Any) -> None:
     from IPython.display import display
 
     if key not in _asked:
-        raise KeyError(f"{key!r} was not asked yet: run the cell with learn.predict({key!r}, ...) first")
+        raise KeyError(f"{key!r} was not asked yet: run the cell with learn.predict({key!r}) first")
     asked, happened = _asked[key], str(outcome)
     if happened not in asked.choices:
         raise ValueError(f"{key!r}: the run gave {happened!r}, which is none of the choices {list(asked.choices)}")
-    neutral = _outcome(happened)
-    if asked.answer is None:
-        display(neutral)
+    folded, answer = outcome_card(happened), _answer(asked)
+    if answer is None:
+        display(folded)
     else:  # what this reader predicted is for them to see, and not for the file
-        display(_compare(asked, happened), metadata=live.metadata(still=neutral._repr_mimebundle_()))
+        display(_compare(answer, happened), metadata=live.metadata(still=folded._repr_mimebundle_()))
 
 
-def _outcome(words: str) -> Card:
-    return Card(f"<b>Outcome:</b> {inline(words)}", f"Outcome: {words}")
+def _answer(asked: Question) -> str | None:
+    """What the reader chose, if they did and the choice still exists."""
+    chosen = recall(SECTION, asked.key)
+    return chosen if chosen in asked.choices else None
 
 
-def _compare(asked: Prediction, happened: str) -> Card:
-    if asked.answer == happened:
-        words = f"You predicted {asked.answer}, and so it is."
+def _compare(answer: str, happened: str) -> Card:
+    if answer == happened:
+        words = f"You predicted {answer}, and so it is."
     else:
-        words = f"You predicted {asked.answer}; the run gave {happened}. Where do the two part?"
-    return _outcome(words)
+        words = f"You predicted {answer}; the run gave {happened}. Can you explain the difference?"
+    return Card(f"<b>{OUTCOME}:</b> {inline(words)}", f"{OUTCOME}: {words}")
 
 
-def _buttons(asked: Prediction) -> Any:
+def _buttons(asked: Question) -> Any:
     """Radio buttons for below the question, none chosen until the reader does."""
     import ipywidgets
 
-    options = ipywidgets.RadioButtons(options=asked.choices, value=asked.answer, layout={"width": "max-content"})
+    answer = _answer(asked)
+    options = ipywidgets.RadioButtons(options=asked.choices, value=answer, layout={"width": "max-content"})
     options.add_class(CHOICES)
-    note = ipywidgets.HTML(_thanks(asked.answer))
+    note = ipywidgets.HTML(_thanks(answer))
 
     def keep(change: Any) -> None:
         kept = record(SECTION, asked.key, change["new"])

@@ -56,6 +56,15 @@ def test_what_a_visit_leaves_of_itself_is_not_saved(contents, tmp_path):
     assert code(content)[0]["execution_count"] == 40, "the notebook in the browser was changed"
 
 
+def test_a_source_that_was_opened_is_hidden_again(contents, tmp_path):
+    before = (tmp_path / "00.ipynb").read_bytes()
+    content = contents.load("00.ipynb")
+    opened = [cell for cell in code(content) if cell["metadata"].pop("jupyter", None)]
+    assert opened
+    contents.store("00.ipynb", content)
+    assert (tmp_path / "00.ipynb").read_bytes() == before
+
+
 def test_a_saved_notebook_is_trusted_as_it_was(contents):
     content = contents.load("00.ipynb")
     assert not code(content)[0]["metadata"]["trusted"]

@@ -112,6 +112,15 @@ def test_cell_ids_survive_a_round_trip_and_never_collide():
     assert first == again
 
 
+@pytest.mark.parametrize("tag", ["predict", "solution"])
+def test_the_source_of_a_question_or_a_solution_is_stored_hidden(tag):
+    asked, other = code("1", tag, "mine"), code("2", "exercise")
+    asked.metadata["jupyter"] = {"outputs_hidden": False}
+    kept = notebooks.normal_form(new_notebook(cells=[asked, other])).cells
+    assert kept[0].metadata == {"tags": [tag, "mine"], "jupyter": {"outputs_hidden": False, "source_hidden": True}}
+    assert kept[1].metadata == {"tags": ["exercise"]}
+
+
 def test_bitmaps_do_not_make_a_notebook_stale():
     def figure(pixels, text):
         output = new_output("display_data", data={"image/png": pixels, "text/plain": text})

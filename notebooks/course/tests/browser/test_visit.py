@@ -23,6 +23,8 @@ from reader import (
     wait_for,
 )
 
+SUMMARY = "Outcome (open after you have answered)"
+
 
 @pytest.fixture(params=["00_start_here.ipynb", "02_scatter_rows_that_vanished.ipynb"])
 def name(request):
@@ -42,6 +44,7 @@ def test_a_visit_leaves_the_file_as_it_was_and_the_next_finds_everything(lab, br
     lab.start()
     severe(browser)
     lab.open(browser, name)
+    questions_are_not_spoiled(browser)
     cells = cells_of(browser)
     for position in tagged(cells, "predict"):
         question, *choices = first_words(cells[position])
@@ -49,7 +52,6 @@ def test_a_visit_leaves_the_file_as_it_was_and_the_next_finds_everything(lab, br
             wait_for(words, lambda words=words, position=position: words in text_of(browser, position))
     for position in tagged(cells, "widget"):
         assert "Live in JupyterLab" in text_of(browser, position)
-    assert "Outcome:" in json.dumps(cells)
     page = browser.execute_script("return document.body.textContent")
     assert "Error displaying widget" not in page and "Loading widget" not in page
     assert severe(browser) == []
@@ -71,10 +73,12 @@ def test_what_a_reader_writes_is_all_that_changes_in_the_file(lab, browser, proj
 
 
 def visit(lab, browser, name):
-    """Open, run all, answer, restart, run all again, move every slider."""
+    """Open, look at a source, run all, answer, restart, run all again, move every slider."""
     lab.open(browser, name)
     assert not is_changed(browser), "opening alone has changed the notebook"
+    questions_are_not_spoiled(browser)
     predictions = tagged(run_all(browser), "predict")
+    open_source(browser, predictions[0])
     for position in predictions:
         answer(browser, position)
     restart_kernel(browser)
@@ -82,12 +86,51 @@ def visit(lab, browser, name):
         wait_for("end of the buttons", lambda position=position: not buttons(browser, position))
         assert "Run this cell again" in show(browser, position).text
     cells = run_all(browser)  # now the outcomes are compared with the answers
-    assert "You predicted" in json.dumps(cells)
+    for position in revealing(cells):
+        assert "You predicted" in show(browser, position).text
+        assert not outcomes(browser, position)
     for position in predictions:
         wait_for("buttons", lambda position=position: buttons(browser, position))
     for position in tagged(cells, "widget"):
         move_a_slider(browser, position)
     assert "Jupyter news" not in browser.execute_script("return document.body.textContent")
+
+
+def questions_are_not_spoiled(browser):
+    """What a reader sees of a file that is opened: each question once, without its source, and no outcome."""
+    cells = cells_of(browser)
+    for position in tagged(cells, "predict"):
+        question, *_ = first_words(cells[position])
+        wait_for(question, lambda question=question, position=position: question in show(browser, position).text)
+        assert show(browser, position).text.count(question) == 1
+        assert not sources(browser, position)
+    assert revealing(cells)
+    for position in revealing(cells):
+        folded = wait_for("outcomes", lambda position=position: outcomes(browser, position))
+        assert [(part.text, part.get_attribute("open")) for part in folded] == [(SUMMARY, None)] * len(folded)
+
+
+def revealing(cells):
+    """The positions of the cells that compare outcomes with predictions."""
+    return [k for k, cell in enumerate(cells) if "learn.reveal(" in cell["source"]]
+
+
+def outcomes(browser, position):
+    """The folded outcomes of a cell, open or not."""
+    return [part for part in all_of(show(browser, position), ".jp-OutputArea details") if part.text.startswith(SUMMARY)]
+
+
+def sources(browser, position):
+    """The source of a cell where it can be seen."""
+    return [editor for editor in all_of(show(browser, position), ".jp-InputArea-editor") if editor.is_displayed()]
+
+
+def open_source(browser, position):
+    """Click on what stands for a hidden source."""
+    (closed,) = all_of(show(browser, position), ".jp-InputPlaceholder")
+    closed.click()
+    (editor,) = wait_for("source", lambda: sources(browser, position))
+    assert "learn.predict(" in editor.text
 
 
 def buttons(browser, position):

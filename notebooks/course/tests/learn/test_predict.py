@@ -3,6 +3,8 @@
 import pytest
 
 from course import learn
+from course.learn.predict import outcome_card, question_card
+from course.learn.question import find_question
 from course.learn.state import recall
 
 
@@ -52,8 +54,19 @@ def test_nobody_there_shows_the_question_and_the_outcome(shown, monkeypatch):
     monkeypatch.setenv("FRCNN_LITE_LEARN", "off")
     learn.predict("99.rows", "How many of `10` rows?", [10, 5])
     learn.reveal("99.rows", 5)
-    assert [card.text for card in shown] == ["Predict: How many of `10` rows?\n  ( ) 10\n  ( ) 5", "Outcome: 5"]
-    assert "<code>10</code>" in shown[0].html
+    question, outcome = shown
+    assert question.text == "Predict: How many of `10` rows?\n  ( ) 10\n  ( ) 5"
+    assert "<code>10</code>" in question.html
+    assert outcome.html.startswith("<details><summary>") and outcome.html.endswith("</summary>5</details>")
+    warning, _, answer = outcome.text.partition(": ")
+    assert "after you have answered" in warning and answer == "5"
+
+
+def test_a_key_alone_asks_what_is_kept_for_it(shown, monkeypatch):
+    monkeypatch.setenv("FRCNN_LITE_LEARN", "off")
+    learn.predict("00.rows")
+    (card,) = shown
+    assert card.text == question_card(find_question("00.rows")).text
 
 
 def test_what_stands_below_the_buttons_is_true(shown, live, monkeypatch, tmp_path):
@@ -67,7 +80,10 @@ def test_what_stands_below_the_buttons_is_true(shown, live, monkeypatch, tmp_pat
 
 @pytest.mark.parametrize(
     ("chosen", "words"),
-    [("5", "You predicted 5, and so it is."), ("10", "You predicted 10; the run gave 5. Where do the two part?")],
+    [
+        ("5", "You predicted 5, and so it is."),
+        ("10", "You predicted 10; the run gave 5. Can you explain the difference?"),
+    ],
 )
 def test_a_recorded_answer_is_compared(shown, live, chosen, words):
     learn.predict("99.rows", "How many rows?", [10, 5])
@@ -77,7 +93,7 @@ def test_a_recorded_answer_is_compared(shown, live, chosen, words):
     assert recall("predictions", "99.rows") == chosen
     assert chosen in shown[1].children[-1].value
     learn.reveal("99.rows", 5)
-    assert shown[2].text == f"Outcome: {words}"
+    assert shown[2].text == f"Outcome: {words}" and "<details" not in shown[2].html
 
 
 def test_an_answer_is_remembered_until_its_choice_disappears(shown, live):
@@ -105,7 +121,7 @@ def test_what_a_file_keeps_is_the_same_whoever_answered(shown, live, monkeypatch
 def test_run_all_without_an_answer_goes_on(shown, live):
     learn.predict("99.rows", "How many rows?", [10, 5])
     learn.reveal("99.rows", 5)
-    assert shown[2].text == "Outcome: 5"
+    assert shown[2].html == outcome_card("5").html and "<details>" in shown[2].html
 
 
 def test_an_outcome_outside_the_choices_fails(shown, monkeypatch):
@@ -118,6 +134,14 @@ def test_an_outcome_outside_the_choices_fails(shown, monkeypatch):
 def test_reveal_before_predict_says_what_to_run():
     with pytest.raises(KeyError, match="was not asked yet"):
         learn.reveal("99.never", 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("00.never", "notebook 00 has 00.rows, "), ("99.rows", "no questions of notebook '99'")]
+)
+def test_a_key_without_a_question_says_which_there_are(key, words):
+    with pytest.raises(KeyError, match=words):
+        learn.predict(key)
 
 
 @pytest.mark.parametrize("choices", [[], [1], [1, "1"]])

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import nbformat
 from stored import Notebook, calls, items, keys, sections, without_code
 
-from course.store import normal_form
+from course.learn.predict import OUTCOME
+from course.store import HIDDEN, normal_form
 
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
@@ -20,6 +21,7 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
+FOLDED = r"<div[^>]*><details><summary>[^\n]*?</summary>.+</details></div>"  # with no `open`, and nothing beside it
 TRACES = {
     "a path": r"(?<![\w.:/<])/(?:home|Users|root|tmp|usr|opt|var|mnt|private)/|\b[A-Za-z]:\\\w|site-packages",
     "a date": r"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2} (?:January|February|March|April|June|July|August|September"
@@ -169,6 +171,35 @@ def predictions(notebook: Notebook) -> list[str]:
     ]
 
 
+def hidden_sources(notebook: Notebook) -> list[str]:
+    """A question and a solution are read in their outputs: the source is hidden, and does not ask a second time."""
+    faults = []
+    for tag in sorted(HIDDEN):
+        for k in notebook.tagged(tag):
+            if not notebook.node.cells[k].metadata.get("jupyter", {}).get("source_hidden"):
+                faults.append(f"the source of cell {k}, tagged {tag!r}, is not hidden")
+    for k in notebook.tagged("predict"):
+        lines = notebook.node.cells[k].source.splitlines()
+        more = [line for line in lines if not re.fullmatch(r"""learn\.predict\((["'])[\w.]+\1\)""", line)]
+        faults += [f"cell {k} does more than to name its question: {line}" for line in more]
+    return faults
+
+
+def folded_outcomes(notebook: Notebook) -> list[str]:
+    """What a prediction is compared with is stored folded, once for each question, and nothing opens it."""
+    faults = []
+    for k, cell in notebook.code:
+        revealed = len(list(calls(cell.source, "reveal")))
+        shown = [output.data.get("text/html", "") for output in cell.outputs if "data" in output]
+        told = [html for html in shown if OUTCOME in re.sub(r"<[^>]+>", "", html)]
+        folded = [html for html in told if re.fullmatch(FOLDED, html, re.DOTALL)]
+        if len(told) != revealed:
+            faults.append(f"cell {k} reveals {revealed} outcomes and stores {len(told)}")
+        if len(folded) != len(told):
+            faults.append(f"cell {k} stores an outcome that is not folded")
+    return faults
+
+
 def widget_twins(notebook: Notebook) -> list[str]:
     """A widget is alive in a browser only: the code cell before it stores the same figure."""
     faults = []
@@ -240,4 +271,6 @@ LESSON: tuple[Callable[[Notebook], list[str]], ...] = (
     setup_cell,
     exercises,
     predictions,
+    hidden_sources,
+    folded_outcomes,
 )

@@ -8,6 +8,7 @@ import rules
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from stored import Notebook
 
+from course.learn.predict import outcome_card
 from course.store import normal_form
 
 TOP = """\
@@ -69,10 +70,8 @@ def exercise(name):
 
 
 def good_cells():
-    predict = [
-        code(f"learn.predict('02.p{k}', 'How many?', ['5', '10'])", stdout("Predict\n"), tags=["predict"])
-        for k in "abc"
-    ]
+    predict = [code(f"learn.predict('02.p{k}')", stdout("Predict\n"), tags=["predict"]) for k in "abc"]
+    outcome = shown(**{mime.replace("/", "_"): text for mime, text in outcome_card("5")._repr_mimebundle_().items()})
     return [
         new_markdown_cell(TOP),
         code(
@@ -85,6 +84,7 @@ def good_cells():
         code(
             "learn.reveal('02.pa', 5)\nlearn.reveal('02.pb', 5)\nlearn.reveal('02.pc', 5)",
             stdout("shape (5, 64) on cuda:0\n"),
+            *(outcome, outcome, outcome),
         ),
         code("figures.flow(rows)", shown(image_svg=SVG, text_plain="Ten rows")),
         code("figures.flow_slider()", tags=["widget"]),
@@ -128,8 +128,12 @@ REPLACED = [  # rule, what stands in the good notebook, what stands in the bad o
     ("end_cells", "issue 65936 (2021)", "issue", "no year, version or link"),
     ("setup_cell", "gpus = setup(gpus=2)", "gpus = 2", "calls setup()"),
     ("predictions", "learn.reveal('02.pb', 5)", "pass", "'02.pb' in cell 4 is never revealed"),
-    ("predictions", "learn.predict('02.pb', 'How many?', ['5', '10'])", "pass", "2 predictions, not 3 to 5"),
+    ("predictions", "learn.predict('02.pb')", "pass", "2 predictions, not 3 to 5"),
     ("predictions", "learn.predict('02.pb'", "learn.predict('02.pa'", "share a name"),
+    ("hidden_sources", "learn.predict('02.pb')", "learn.predict('02.pb', 'How?', 'ab')", "does more than to name its"),
+    ("folded_outcomes", "learn.reveal('02.pb', 5)", "pass", "reveals 2 outcomes and stores 3"),
+    ("folded_outcomes", "<details>", "<details open>", "an outcome that is not folded"),
+    ("folded_outcomes", "</summary>5</details>", "</summary></details>5", "an outcome that is not folded"),
     ("exercises", "learn.check('02.share', share)", "share(3)", "does not end in a check"),
     ("exercises", "<details>", "<div>", "is not folded"),
     ("exercises", "02.share: not solved yet", "02.share: solved", "does not end in a check"),
@@ -224,6 +228,14 @@ def test_rule_catches_cells_run_out_of_order(tmp_path):
     assert "not those of one run" in rules.ordered_run(stored)[0]
     stored.node.cells[3].execution_count = None
     assert "not those of one run" in rules.ordered_run(stored)[0]
+
+
+@pytest.mark.parametrize("tag", ["predict", "solution"])
+def test_rule_catches_a_source_that_is_shown(tag, tmp_path):
+    stored = notebook(good_cells(), tmp_path)
+    k = stored.tagged(tag)[0]
+    del stored.node.cells[k].metadata["jupyter"]
+    assert rules.hidden_sources(stored) == [f"the source of cell {k}, tagged {tag!r}, is not hidden"]
 
 
 def test_rule_catches_an_editors_memory(tmp_path):
