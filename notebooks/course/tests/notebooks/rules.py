@@ -19,6 +19,9 @@ TAGS = {
     *("raises-exception", "nbval-ignore-output"),
 }
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
+# An answer is indented, so it belongs to its list item.
+ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
+UNANSWERED = {f"{number:02}" for number in range(6, 25)}  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 FOLDED = r"<div[^>]*><details><summary>[^\n]*?</summary>.+</details></div>"  # with no `open`, and nothing beside it
@@ -71,6 +74,16 @@ def end_cells(notebook: Notebook) -> list[str]:
     sourced = r"https?://|\]\(|\b(?:19|20)\d\d\b|\b\d+\.\d+\b"
     faults += [f"no year, version or link: {line}" for line in sources if not re.search(sourced, line)]
     return faults if sources else [*faults, "'Further reading' lists nothing"]
+
+
+def folded_answers(notebook: Notebook) -> list[str]:
+    """Each of the three questions has its answer right below it, folded."""
+    asked = sections(notebook).get("Three questions", "")
+    parts = re.split(r"^ {0,3}\d\.[ \t]", asked, flags=re.MULTILINE)[1:]
+    bare = [part.splitlines()[0] for part in parts if not re.search(ANSWER, part, re.DOTALL)]
+    if notebook.number in UNANSWERED and len(bare) == len(parts):
+        return []
+    return [f"no folded answer below the question: {question}" for question in bare]
 
 
 def setup_cell(notebook: Notebook) -> list[str]:
@@ -268,6 +281,7 @@ LESSON: tuple[Callable[[Notebook], list[str]], ...] = (
     file_name,
     top_cell,
     end_cells,
+    folded_answers,
     setup_cell,
     exercises,
     predictions,

@@ -31,9 +31,30 @@ END = """\
 - Each argument is chunked alone.
 
 ## Three questions
+
 1. Why five?
+
+   <details><summary>Answer</summary>
+
+   Ten rows make `two` chunks.
+
+   </details>
+
 2. Why not six?
+
+   <details><summary>Answer</summary>
+
+   Chunks are equal.
+
+   </details>
+
 3. What of keywords?
+
+   <details><summary>Answer</summary>
+
+   They are cut, too.
+
+   </details>
 
 ## Further reading
 - pytorch/pytorch issue 65936 (2021), *Deprecate DataParallel*
@@ -125,6 +146,9 @@ REPLACED = [  # rule, what stands in the good notebook, what stands in the bad o
     ("top_cell", "**Devices:**", "Devices", "Devices"),
     ("end_cells", "## Recap", "## Summary", "the last sections are"),
     ("end_cells", "3. What of keywords?\n", "", "2 numbered questions"),
+    ("folded_answers", "Chunks are equal.", "", "below the question: Why not six?"),
+    ("folded_answers", "   <details><summary>Answer</summary>\n\n   Ten", "   Ten", "below the question: Why five?"),
+    ("folded_answers", "<details><summary>Answer", "<details open><summary>Answer", "below the question: What of keyw"),
     ("end_cells", "issue 65936 (2021)", "issue", "no year, version or link"),
     ("setup_cell", "gpus = setup(gpus=2)", "gpus = 2", "calls setup()"),
     ("predictions", "learn.reveal('02.pb', 5)", "pass", "'02.pb' in cell 4 is never revealed"),
