@@ -12,11 +12,16 @@ from course.learn.state import is_live, recall, record
 SECTION = "predictions"
 OUTCOME = "Outcome"
 
-CHOICES = "frcnn-lite-choices"
+CHOICES, TOLD = "frcnn-lite-choices", "frcnn-lite-outcome"
 # The card lists the choices for those who read the file; while there are buttons it need not say them twice.
 STYLE = (
     f"<style>.jp-OutputArea-child:has(+ .jp-OutputArea-child .{CHOICES}:not(.jupyter-widgets-disconnected))"
     " ul{display:none}</style>"
+)
+# The figure or the numbers beside a folded outcome would tell it. They appear when it is opened; errors always do.
+FOLD_ALL = (
+    f"<style>.jp-OutputArea:has(details.{TOLD}:not([open]))>.jp-OutputArea-child:not(:has(.{TOLD},"
+    "[data-mime-type$=error],[data-mime-type$=stderr])){display:none}</style>"
 )
 
 _asked: dict[str, Question] = {}  # the questions of this kernel, so that reveal() knows the choices
@@ -49,12 +54,13 @@ def question_card(asked: Question) -> Card:
 def outcome_card(words: str) -> Card:
     """The outcome as it is stored in the notebook, folded: whoever reads the question has not answered it yet.
 
+    JupyterLab and nbconvert fold what else the cell shows with it; GitHub, which ignores styles, shows the rest.
     Text cannot be folded, so there the outcome stands at the end of its line, behind a warning. A test that compares
     stored outputs sees the outcome in both forms.
     """
     summary = f"<summary><b>{OUTCOME}</b> (open after you have answered)</summary>"
     text = f"{OUTCOME} of the run, to be read after you have answered the question above: {words}"
-    return Card(f"<details>{summary}{inline(words)}</details>", text)
+    return Card(f'{FOLD_ALL}<details class="{TOLD}">{summary}<div>{inline(words)}</div></details>', text)
 
 
 def reveal(key: str, outcome: Any) -> None:
@@ -88,7 +94,7 @@ def _compare(answer: str, happened: str) -> Card:
         words = f"You predicted {answer}, and so it is."
     else:
         words = f"You predicted {answer}; the run gave {happened}. Can you explain the difference?"
-    return Card(f"<b>{OUTCOME}:</b> {inline(words)}", f"{OUTCOME}: {words}")
+    return Card(f'<span class="{TOLD}"><b>{OUTCOME}:</b> {inline(words)}</span>', f"{OUTCOME}: {words}")
 
 
 def _buttons(asked: Question) -> Any:

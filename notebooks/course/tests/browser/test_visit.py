@@ -107,7 +107,13 @@ def questions_are_not_spoiled(browser):
     assert revealing(cells)
     for position in revealing(cells):
         folded = wait_for("outcomes", lambda position=position: outcomes(browser, position))
-        assert [(part.text, part.get_attribute("open")) for part in folded] == [(SUMMARY, None)] * len(folded)
+        assert not any(can_be_read(browser, part) for part in folded)
+        assert seen_outputs(browser, position) == len(folded), "what stands beside a folded outcome tells it"
+    first = revealing(cells)[0]
+    for part in outcomes(browser, first):
+        all_of(part, "summary")[0].click()
+        assert can_be_read(browser, part)
+    wait_for("all outputs", lambda: seen_outputs(browser, first) == len(cells[first]["outputs"]))
 
 
 def revealing(cells):
@@ -118,6 +124,16 @@ def revealing(cells):
 def outcomes(browser, position):
     """The folded outcomes of a cell, open or not."""
     return [part for part in all_of(show(browser, position), ".jp-OutputArea details") if part.text.startswith(SUMMARY)]
+
+
+def can_be_read(browser, outcome):
+    """Whether a fold is open. Selenium's own words for what is visible take in what `<details>` hide."""
+    return browser.execute_script("return arguments[0].lastElementChild.checkVisibility()", outcome)
+
+
+def seen_outputs(browser, position):
+    """How many outputs of a cell can be seen."""
+    return sum(output.is_displayed() for output in all_of(show(browser, position), ".jp-OutputArea-output"))
 
 
 def sources(browser, position):

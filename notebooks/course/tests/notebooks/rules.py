@@ -24,7 +24,8 @@ ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>
 UNANSWERED = {f"{number:02}" for number in range(6, 25)}  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
-FOLDED = r"<div[^>]*><details><summary>[^\n]*?</summary>.+</details></div>"  # with no `open`, and nothing beside it
+# A closed `<details>` with no `open`, and nothing that can be seen beside it.
+FOLDED = r"<div[^>]*>(<style>[^<]*</style>)?<details class=[^ >]*><summary>[^\n]*?</summary>.+</details></div>"
 TRACES = {
     "a path": r"(?<![\w.:/<])/(?:home|Users|root|tmp|usr|opt|var|mnt|private)/|\b[A-Za-z]:\\\w|site-packages",
     "a date": r"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2} (?:January|February|March|April|June|July|August|September"
