@@ -137,8 +137,10 @@ class TestHost:
             subprocess.run([*command, *more, "program.py"], cwd=tmp_path, capture_output=True, text=True).stderr
             for more in ((), ("--memory", "64MiB"))
         ]
-        assert re.match(r"vgpu: 2 virtual GPUs, \S+ .iB each: a share of this machine's \S+ .iB\n", said[0])
-        assert said[1].startswith("vgpu: 2 virtual GPUs, 64 MiB each\n")
+        assert re.search(
+            r"^vgpu: 2 virtual GPUs, \S+ .iB each: a share of this machine's \S+ .iB$", said[0], re.MULTILINE
+        )
+        assert "vgpu: 2 virtual GPUs, 64 MiB each\n" in said[1]
 
 
 class TestCapacity:

@@ -1,5 +1,6 @@
 """What the ranks of test_vgpu_nccl.py do: importable by name in the child."""
 
+import importlib.util
 import os
 import re
 
@@ -12,6 +13,9 @@ from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from torch.distributed.distributed_c10d import _coalescing_manager
 
 import vgpu
+
+# Until torch 2.13 a reduction is boxed for good before anybody can see which one it is.
+SEES_REDUCTIONS = hasattr(dist.ReduceOp, "unbox")
 
 
 def here(*values: float) -> torch.Tensor:
@@ -48,14 +52,18 @@ def refusals(rank: int) -> None:
         ("Cannot use ReduceOp.BAND with NCCL", ValueError, lambda: dist.all_reduce(square.int(), dist.ReduceOp.BAND)),
         ("ReduceOp.AVG with boolean", TypeError, lambda: dist.all_reduce(square.bool(), dist.ReduceOp.AVG)),
     ):
+        if "ReduceOp" in words and not SEES_REDUCTIONS:
+            continue
         with pytest.raises(kind, match=re.escape(words)):
             call()
     pictures = torch.ones(1, 2, 2, 2, device="cuda").contiguous(memory_format=torch.channels_last)
     dist.all_reduce(pictures)
     dist.all_reduce(square.half())
-    truth = torch.tensor([rank == 0, True], device="cuda")
-    dist.all_reduce(truth)
-    assert pictures.eq(2).all() and truth.tolist() == [True, True]
+    assert pictures.eq(2).all()
+    if SEES_REDUCTIONS:
+        truth = torch.tensor([rank == 0, True], device="cuda")
+        dist.all_reduce(truth)
+        assert truth.tolist() == [True, True]
 
 
 def disagreements(rank: int) -> None:
@@ -73,6 +81,8 @@ def disagreements(rank: int) -> None:
         ),
         ("all_reduce of float32, 2 elements", lambda: functional.all_reduce(ones[: 2 + rank], "sum", dist.group.WORLD)),
     ):
+        if words == "reduction MAX" and not SEES_REDUCTIONS:
+            continue
         with pytest.raises(RuntimeError, match=re.escape(words)) as raised:
             call()
         assert str(raised.value).startswith("simulated only: the ranks of this group do not call the same collective")
@@ -107,7 +117,7 @@ def visible(rank: int) -> None:
 def what_nccl_has(rank: int) -> None:
     """Reductions, groups of calls, futures and tensors of several sizes, which gloo does not have."""
     x = here(rank + 1.0)
-    if hasattr(dist, "_make_nccl_premul_sum"):  # not in builds without CUDA
+    if SEES_REDUCTIONS and hasattr(dist, "_make_nccl_premul_sum"):  # not in builds without CUDA
         dist.all_reduce(x, dist._make_nccl_premul_sum(0.5))
         assert x.tolist() == [1.5]
         given, out = torch.ones(2, device="cuda"), here(0.0)
@@ -130,6 +140,12 @@ def what_nccl_has(rank: int) -> None:
     parts = [torch.zeros(k + 1, device="cuda") for k in range(2)]
     dist.all_gather(parts, torch.full((rank + 1,), rank + 5.0, device="cuda"))
     assert [p.tolist() for p in parts] == [[5], [6, 6]]
+    if importlib.util.find_spec("numpy"):  # PowerSGD draws with it
+        powersgd(rank)
+
+
+def powersgd(rank: int) -> None:
+    """A hook that takes the futures of its collectives: the ranks agree on their gradients."""
     net = nn.parallel.DistributedDataParallel(nn.Linear(20, 20).cuda(), device_ids=[rank])
     net.register_comm_hook(powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2), powerSGD_hook.powerSGD_hook)
     for _ in range(4):

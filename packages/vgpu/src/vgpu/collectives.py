@@ -132,6 +132,8 @@ def _dense(one: torch.Tensor) -> bool:
 
 def _reduction(args: list, place: int, tensors: list[torch.Tensor]) -> tuple[Any, int]:
     """The reduction as gloo can do it, and its number. A factor is multiplied into the tensors at once."""
+    if not hasattr(dist.ReduceOp, "unbox"):  # until torch 2.13 nobody can look into one that is boxed
+        return args[place], 0
     kinds = dist.ReduceOp.RedOpType
     kind, factor = dist.ReduceOp.unbox(args[place]).__getstate__()
     of_bools = bool(tensors) and tensors[0].dtype is torch.bool

@@ -61,6 +61,9 @@ def _install_streams(patches: Patches) -> None:
         patches.set(module, "is_current_stream_capturing", lambda: False)
 
 
+_NCCL = (2, 30, 7)  # what torch 2.15 for CUDA 13.2 is built with
+
+
 def _install_answers(patches: Patches) -> None:
     """Replace the functions of Python whose answer would come from a driver or a library of CUDA."""
     for module in (torch.cuda, torch.cuda.memory):
@@ -69,6 +72,8 @@ def _install_answers(patches: Patches) -> None:
     patches.set(torch.cuda, "get_arch_list", list)
     patches.set(torch.cuda, "get_allocator_backend", lambda: "native")
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
+    if not hasattr(torch._C, "_nccl_version"):  # builds without CUDA; torch.distributed says it beside an error
+        patches.set(torch.cuda.nccl, "version", lambda: _NCCL)
     # cuDNN would be asked for its packed RNN weights and would look for a driver.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
 

@@ -33,7 +33,17 @@ def install(patches: Patches) -> None:
         patches.set(module, "is_nccl_available", lambda: True)
     if c10d.default_pg_nccl_timeout is None:  # builds without CUDA do not know it
         patches.set(c10d, "default_pg_nccl_timeout", datetime.timedelta(minutes=10))
+    # split_group, and so a mesh of two dimensions, copies the options of the group that it splits.
+    patches.set(c10d.ProcessGroupGloo._Options, "__deepcopy__", _copied, may_be_missing=True)
     _install_works(patches)
+
+
+def _copied(options: Any, memo: dict) -> Any:
+    """The options of a group over gloo, of which PyTorch itself makes no copies."""
+    made = type(options)()
+    for name in ("_devices", "_threads", "_timeout", "global_ranks_in_group", "group_name"):
+        setattr(made, name, getattr(options, name))
+    return made
 
 
 def _install_backend(patches: Patches, c10d: Any) -> None:
