@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # argparse's own, and 128 + the number of the signal, as shells have it: SIGINT and SIGTERM
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
@@ -26,17 +27,16 @@ def say(line: str, *, on_every_rank: bool = False) -> None:
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Within the block a warning of this package is said as what it is, without the line of code that made it."""
-    usual = warnings.formatwarning
+    usual = warnings.showwarning
 
-    def plain(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-    ) -> str:
-        if not Path(filename).is_relative_to(PACKAGE):
-            return usual(message, category, filename, lineno, line)
-        return f"warning: {message}\n" if os.environ.get("RANK", "0") == "0" else ""
+    def show(message: Warning | str, category: type[Warning], filename: str, *where: Any) -> None:
+        if Path(filename).is_relative_to(PACKAGE):
+            say(f"warning: {message}")
+        else:
+            usual(message, category, filename, *where)
 
-    warnings.formatwarning = plain
+    warnings.showwarning = show  # type: ignore[assignment]
     try:
         yield
     finally:
-        warnings.formatwarning = usual
+        warnings.showwarning = usual

@@ -1,6 +1,11 @@
 """A process group that asks for NCCL: its labels, what it refuses as NCCL does, and what it has that gloo has not."""
 
+import gc
+import weakref
+
 import pytest
+import torch
+import torch.distributed as dist
 import vgpu_nccl
 from vgpu_group import on_ranks
 
@@ -17,3 +22,14 @@ def test_a_rank_on_the_gpu_of_another_one():
 
 def test_ranks_that_see_one_gpu_each():
     on_ranks(vgpu_nccl.visible, backend=None)
+
+
+def test_a_group_that_is_destroyed_is_gone():
+    """One that lived on would leave gloo's threads running, and the interpreter would end by SIGABRT."""
+    for backend in ("gloo", "nccl"):
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        dist.all_reduce(torch.ones(1, device="cuda:0"))
+        group = weakref.ref(dist.group.WORLD)
+        dist.destroy_process_group()
+        gc.collect()
+        assert group() is None, backend

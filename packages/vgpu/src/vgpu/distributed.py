@@ -34,7 +34,8 @@ def install(patches: Patches) -> None:
     if c10d.default_pg_nccl_timeout is None:  # builds without CUDA do not know it
         patches.set(c10d, "default_pg_nccl_timeout", datetime.timedelta(minutes=10))
     # split_group, and so a mesh of two dimensions, copies the options of the group that it splits.
-    patches.set(c10d.ProcessGroupGloo._Options, "__deepcopy__", _copied, may_be_missing=True)
+    options = c10d.ProcessGroupGloo._Options  # type: ignore[attr-defined]  # pybind has it, its stub has not
+    patches.set(options, "__deepcopy__", _copied, may_be_missing=True)
     _install_works(patches)
 
 

@@ -32,12 +32,18 @@ class Route:
         self.pending: list[Any] | None = None
         #: The GPUs, rank by rank, that have communicated in this group: as many communicators NCCL would have.
         self.communicators: list[tuple[int, ...]] = []
-        self.group, self.name = group, group.group_name
+        # Weakly: a group that lived until the interpreter's end would leave gloo's threads running, which aborts it.
+        self._asked, self._over, self.name = weakref.ref(group), None, group.group_name
         if self.nccl:
-            self.group = _over(self.backend, group)
+            self._over = _over(self.backend, group)
             self.name = f"{group.group_name}/virtual/{next(_numbers)}"
-            _c10d._register_process_group(self.name, self.group)
+            _c10d._register_process_group(self.name, self._over)
             weakref.finalize(group, _forget, self.name)
+
+    @property
+    def group(self) -> Any:
+        """The group by which the hosts travel: that of the caller, or the one over the same backend."""
+        return self._asked() if self._over is None else self._over
 
 
 def _over(backend: Any, group: Any) -> Any:
