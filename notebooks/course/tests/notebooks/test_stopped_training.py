@@ -92,9 +92,9 @@ def test_a_stopped_training_goes_on(folder, open_kernel):
     first.close()
 
     second = open_kernel()  # restarted: nothing is left but the folder
-    for k in (0, *range(training - 1, training + 4)):  # of "Run All" what knows of the run
-        said, error = second.run(cells[k])
-        assert error == "", f"cell {k}:\n{cells[k]}"
+    for k, source in enumerate(cells):  # "Run All"
+        said, error = second.run(source)
+        assert error == "", f"cell {k}:\n{source}"
         assert (f"going on after {taken} of 200 steps" in said) == (k == training)
     assert steps(folder) == 200
     said, error = second.run(cells[training])  # once more: nothing is left to do
