@@ -171,7 +171,8 @@ def desk(tmp_path_factory):
     (folder / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / "00_start_here.ipynb", folder / "notebooks")
     own_test = "import torch\n\ndef test_own(pytestconfig):\n"
-    own_test += "    assert torch.cuda.device_count() == (pytestconfig.getoption('vgpus') or 2)\n"
+    own_test += "    asked = pytestconfig.getoption('vgpus')\n"
+    own_test += "    assert torch.cuda.device_count() == asked if asked else torch.cuda.device_count() >= 2\n"
     (folder / "test_own.py").write_text(own_test)
     write_image(folder / "picture.jpg")
     write_voc(folder / "pictures", {f"p{k}": [("cell", (8, 8, 30, 30))] for k in range(8)})

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from random import Random
 from textwrap import fill
 from typing import Any
 
+from course.learn.by_key import find_by_key
 from course.learn.card import Card, folded
 from course.learn.exercise import TODO, Case, Exercise, Mistake, show
 from course.learn.state import recall, record
@@ -67,21 +67,8 @@ def solution(key: str) -> Card:
 
 
 def find_exercise(key: str) -> Exercise:
-    """The exercise "NN.name" out of `learn/exercises/nbNN.py`."""
-    number = key.partition(".")[0]
-    home = f"course.exercises.nb{number}"
-    try:
-        module = import_module(home)
-    except ModuleNotFoundError as error:
-        if error.name != home:
-            raise  # the exercises are there, something that they need is not
-        raise KeyError(
-            f"{key!r}: there are no exercises of notebook {number!r}; a key reads like '02.chunk_sizes'"
-        ) from None
-    known = {exercise.key: exercise for exercise in module.EXERCISES}
-    if key not in known:
-        raise KeyError(f"{key!r} is not an exercise; notebook {number} has {', '.join(known)}")
-    return known[key]
+    """The exercise "NN.name" out of `course/exercises/nbNN.py`. Raises KeyError when there is no such exercise."""
+    return find_by_key(key, "exercise", "02.chunk_sizes")
 
 
 def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
+
+from course.learn.by_key import find_by_key
 
 
 @dataclass(frozen=True)
@@ -32,17 +33,4 @@ def find_question(key: str) -> Question:
 
     Raises KeyError when there is no such question.
     """
-    number = key.partition(".")[0]
-    home = f"course.questions.nb{number}"
-    try:
-        module = import_module(home)
-    except ModuleNotFoundError as error:
-        if error.name != home:
-            raise  # the questions are there, something that they need is not
-        raise KeyError(
-            f"{key!r}: there are no questions of notebook {number!r}; a key reads like '02.keyword'"
-        ) from None
-    known = {question.key: question for question in module.QUESTIONS}
-    if key not in known:
-        raise KeyError(f"{key!r} is not a question; notebook {number} has {', '.join(known)}")
-    return known[key]
+    return find_by_key(key, "question", "02.keyword")

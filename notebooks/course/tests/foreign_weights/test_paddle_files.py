@@ -5,35 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from paddle_twin import RENAME, TwinOfPaddle
 from torch import nn
 
 from course.foreign_weights.paddle_weights import load_paddle_into
 from course.foreign_weights.weight_files import read_weights
 
 FILES = Path(__file__).resolve().parents[3] / "checkpoints" / "paddle"
-RENAME = ((r"^(stem|conv|act)\b", r"backbone.\1"), (r"^classes$", "fc"))
-
-
-class Net(nn.Module):
-    """The twin of notebooks/checkpoints/paddle/make.py, with other names."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
-        self.conv = nn.Conv2d(4, 6, 3, stride=2)
-        self.act = nn.PReLU(6)
-        self.hidden = nn.Linear(6, 6)
-        self.norm = nn.LayerNorm(6)
-        self.classes = nn.Linear(6, 10)
-
-    def forward(self, x):
-        x = self.act(self.conv(self.stem(x))).mean((2, 3))
-        return self.classes(self.norm(self.hidden(x)))
 
 
 @pytest.fixture
 def model():
-    return Net().eval()
+    return TwinOfPaddle().eval()
 
 
 @pytest.fixture

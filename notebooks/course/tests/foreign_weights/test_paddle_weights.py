@@ -2,33 +2,18 @@
 
 import pytest
 import torch
+from paddle_twin import RENAME, TwinOfPaddle
 from torch import nn
 
 from course.foreign_weights.paddle_weights import PaddleError, convert, load_paddle_into, slots
 
-RENAME = ((r"^(stem|conv|act)\b", r"backbone.\1"), (r"^classes$", "fc"))
 THERE = {"running_mean": "_mean", "running_var": "_variance"}
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
-        self.conv = nn.Conv2d(4, 6, 3, stride=2)
-        self.act = nn.PReLU(6)
-        self.hidden = nn.Linear(6, 6)
-        self.norm = nn.LayerNorm(6)
-        self.classes = nn.Linear(6, 10)
-
-    def forward(self, x):
-        x = self.act(self.conv(self.stem(x))).mean((2, 3))
-        return self.classes(self.norm(self.hidden(x)))
 
 
 def trained():
     """A model none of whose tensors is what a new model has."""
     torch.manual_seed(1)
-    model = Net().eval()
+    model = TwinOfPaddle().eval()
     for name, tensor in model.state_dict().items():
         if tensor.is_floating_point():
             tensor.uniform_(0.5, 1.5) if "var" in name else tensor.normal_()
@@ -67,7 +52,7 @@ def assert_same(model, theirs):
 
 
 def test_by_rule(theirs, arrays):
-    model = Net()
+    model = TwinOfPaddle()
     report = load_paddle_into(model, arrays, rename=RENAME, skip=["^aux_"])
     assert_same(model, theirs)
     assert report.is_complete and len(report.matched) == 14
@@ -80,19 +65,19 @@ def test_by_rule(theirs, arrays):
 
 def test_by_order(theirs, arrays):
     numbered = {f"tensor_{k}.w_0": tensor for k, tensor in enumerate(arrays.values())}
-    model = Net()
+    model = TwinOfPaddle()
     report = load_paddle_into(model, numbered, order=True, skip=["tensor_14", "tensor_15"])
     assert_same(model, theirs)
     assert report.matched["stem.0.weight"] == "tensor_0.w_0"
 
 
 def test_square_linear_is_transposed_too(arrays):
-    state, _ = convert(Net(), arrays, rename=RENAME)
+    state, _ = convert(TwinOfPaddle(), arrays, rename=RENAME)
     assert torch.equal(state["hidden.weight"], arrays["hidden.weight"].T)
 
 
 def test_nothing_is_loaded_when_a_name_is_left_over(arrays):
-    model = Net()
+    model = TwinOfPaddle()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(PaddleError, match=r"unused: aux_fc\.weight, aux_fc\.bias") as error:
         load_paddle_into(model, arrays, rename=RENAME)
@@ -103,12 +88,12 @@ def test_nothing_is_loaded_when_a_name_is_left_over(arrays):
 def test_missing_is_named_as_paddle_would(arrays):
     del arrays["backbone.conv.bias"]
     with pytest.raises(PaddleError, match=r"missing: backbone\.conv\.bias"):
-        load_paddle_into(Net(), arrays, rename=RENAME, skip=["^aux_"])
+        load_paddle_into(TwinOfPaddle(), arrays, rename=RENAME, skip=["^aux_"])
 
 
 def test_forgotten_rule_leaves_both_sides_over(arrays):
     with pytest.raises(PaddleError) as error:
-        load_paddle_into(Net(), arrays)
+        load_paddle_into(TwinOfPaddle(), arrays)
     assert "classes.weight" in error.value.report.missing
     assert "fc.weight" in error.value.report.unused
 
@@ -117,15 +102,15 @@ def test_forgotten_rule_leaves_both_sides_over(arrays):
 def test_wrong_shape_is_mismatched(arrays, order):
     arrays["backbone.conv.weight"] = torch.zeros(5, 4, 3, 3)
     with pytest.raises(PaddleError, match=r"mismatched: backbone\.conv\.weight, \(5, 4, 3, 3\) in the file"):
-        load_paddle_into(Net(), arrays, rename=RENAME, skip=["^aux_"], order=order)
+        load_paddle_into(TwinOfPaddle(), arrays, rename=RENAME, skip=["^aux_"], order=order)
 
 
 def test_order_with_too_few_and_too_many(arrays):
     short = dict(list(arrays.items())[:3])
-    _, report = convert(Net(), short, rename=RENAME, order=True)
+    _, report = convert(TwinOfPaddle(), short, rename=RENAME, order=True)
     assert len(report.missing) == 11
     assert report.missing[0] == "backbone.stem.1._mean"
-    _, report = convert(Net(), arrays, rename=RENAME, order=True)
+    _, report = convert(TwinOfPaddle(), arrays, rename=RENAME, order=True)
     assert report.unused == ("aux_fc.weight", "aux_fc.bias")
 
 
