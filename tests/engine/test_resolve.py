@@ -16,7 +16,7 @@ from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import RunDirectory, TrainConfig, fill_minutes, resolve
 
 module = importlib.import_module("frcnn_lite.engine.resolve")  # the package has a function of this name
-NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "16_train_faster_rcnn_lite.ipynb"
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "20_train_faster_rcnn_lite.ipynb"
 
 CONFIG = TrainConfig(batch_size=2, image_size=64, train_images=10)
 

@@ -1,4 +1,4 @@
-"""What notebook 09 says of boxes with x and y swapped: the loss falls, and boxes go to the mirrored places."""
+"""What notebook 13 says of boxes with x and y swapped: the loss falls, and boxes go to the mirrored places."""
 
 import torch
 

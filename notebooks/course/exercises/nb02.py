@@ -1,161 +1,163 @@
-"""Exercises of notebook 02: the rule of scatter, what it loses, and how one row is shared with all."""
+"""Exercises of notebook 02: what a GPU holds during a step, and the module inside `nn.DataParallel`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn, zeros
 
 from course.learn.exercise import Case, Exercise, Mistake
-from frcnn_lite import parallel
 
 
-def _even_split(rows: int, devices: int) -> list[int]:
-    return [rows // devices + (k < rows % devices) for k in range(devices)]
+def bytes_held(module: nn.Module, gpus: int) -> list[int]:
+    tensors = [*module.parameters(), *module.buffers()]
+    return [sum(t.numel() * t.element_size() for t in tensors)] * gpus
 
 
-def _even_split_without_zeros(rows: int, devices: int) -> list[int]:
-    return [size for size in _even_split(rows, devices) if size]
+def _split_evenly(module: nn.Module, gpus: int) -> list[int]:
+    return [held // gpus for held in bytes_held(module, gpus)]
 
 
-def _one_chunk_per_device(rows: int, devices: int) -> list[int]:
-    sizes = parallel.chunk_sizes(rows, devices)
-    return sizes + [0] * (devices - len(sizes))
+def _only_on_the_first(module: nn.Module, gpus: int) -> list[int]:
+    return [bytes_held(module, 1)[0]] + [0] * (gpus - 1)
 
 
-def _chunk_cases(random: Random) -> Sequence[Case]:
-    fixed = [(10, 2), (10, 4), (9, 4), (10, 8), (36, 7), (5, 4), (1, 1)]
-    return [Case(pair) for pair in fixed + [(random.randint(1, 64), random.randint(1, 8)) for _ in range(40)]]
+def _nets(random: Random, count: int) -> list[nn.Module]:
+    """Small modules of drawn sizes, every other one with buffers."""
+    nets: list[nn.Module] = []
+    for k in range(count):
+        width = random.randint(2, 64)
+        nets.append(nn.Linear(width, 10) if k % 2 else nn.Sequential(nn.Linear(8, width), nn.BatchNorm1d(width)))
+    return nets
 
 
-def _count_rows(sizes: Sequence[int], devices: int) -> int:
-    return max(0, sizes[0] - min(sizes))
+def _held_cases(random: Random) -> Sequence[Case]:
+    return [Case((net, 2 + k % 7)) for k, net in enumerate([nn.Linear(64, 16), *_nets(random, 12)])]
 
 
-def _lost_cases(random: Random) -> Sequence[Case]:
-    fixed: list[tuple[list[int], int]] = [
-        ([10, 1], 2),
-        ([10, 3], 2),
-        ([10, 3], 4),
-        ([10, 2], 8),
-        ([10, 10], 8),
-        ([6], 4),
+def unwrap(model: nn.Module) -> nn.Module:
+    return model.module if isinstance(model, nn.DataParallel) else model
+
+
+class Cropped(nn.Module):
+    """A model of the reader's own, with a child that it happens to call `module`."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.module = nn.Linear(width, 2)
+
+
+def _unwrap_cases(random: Random) -> Sequence[Case]:
+    plain = [nn.Linear(3, 2), Cropped(5), *_nets(random, 4), *(Cropped(random.randint(2, 99)) for _ in range(4))]
+    return [Case((model,)) for net in plain for model in (net, nn.DataParallel(net))]
+
+
+def strip_module(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix("module."): tensor for name, tensor in state.items()}
+
+
+def _as_the_first_key_says(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    start = int(next(iter(state)).startswith("module"))
+    return {".".join(name.split(".")[start:]): tensor for name, tensor in state.items()}
+
+
+def _state_cases(random: Random) -> Sequence[Case]:
+    names = [
+        ["module.hidden.weight", "module.hidden.bias"],
+        ["hidden.weight", "hidden.bias"],
+        ["module.module_list.0.weight", "module.module_list.1.weight"],
+        ["module_list.0.weight", "score.bias"],
+        ["module.neck.module.weight", "module.neck.module.bias"],
     ]
-    drawn = [([random.randint(1, 32) for _ in range(random.randint(1, 3))], random.randint(1, 8)) for _ in range(40)]
-    return [Case(pair) for pair in fixed + drawn]
+    names += [[f"{prefix}layer{random.randint(10, 999)}.weight"] for prefix in ("module.", "", "module.neck.module.")]
+    return [Case(({name: zeros(k + 1) for k, name in enumerate(group)},)) for group in names]
 
 
-def _share_cases(random: Random) -> Sequence[Case]:
-    shapes = [(1, 100, 200), (1, 7), (1,), (1, 3, 4, 5)]
-    rows = [10, 4, 7, 10, *(random.randint(1, 32) for _ in range(8))]
-    generator = torch.Generator().manual_seed(random.randrange(2**32))
-    return [
-        Case((torch.rand(shapes[i % 4], generator=generator),), {"like": torch.zeros(n, 3)}) for i, n in enumerate(rows)
-    ]
-
-
-def _same_view(given: object, expected: Tensor) -> bool:
-    """Equal values that cost no memory beyond the one row."""
-    return (
-        isinstance(given, Tensor)
-        and given.shape == expected.shape
-        and torch.equal(given, expected)
-        and given.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
-    )
-
-
-def _copies(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    """Right values everywhere, in memory of their own."""
-    return all(
-        isinstance(result, Tensor) and torch.equal(result, case.call(parallel.share))
-        for case, result in zip(cases, given, strict=True)
-    )
-
-
-def _same_rows_always(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    """As many rows whatever `like` is: the number of GPUs, in whichever way it was written."""
-    rows = {result.shape[0] for result in given if isinstance(result, Tensor) and result.dim()}
-    return len(rows) == 1 and rows != {1}
+def _same_names(given: Any, expected: Mapping[str, Tensor]) -> bool:
+    """The same tensors, not copies, under the same names in the same order."""
+    return list(given) == list(expected) and all(given[name] is tensor for name, tensor in expected.items())
 
 
 EXERCISES = (
     Exercise(
-        key="02.chunk_sizes",
-        task="Rows that each device receives of a tensor of `rows` rows (1 or more).",
-        reference=parallel.chunk_sizes,
-        cases=_chunk_cases,
+        key="02.bytes_held",
+        task="Bytes of weights and buffers that each of `gpus` GPUs holds while its replica runs, as a list.",
+        reference=bytes_held,
+        cases=_held_cases,
         hints=(
-            "All chunks but the last have one size. Which size needs no more chunks than there are devices?",
-            "`ceil(rows / devices)`, which Python writes `-(-rows // devices)`.",
-            "Walk through `range(0, rows, size)`; the last chunk is what is left, and some devices may get none.",
+            "What does `replicate` make: pieces or copies?",
+            "A tensor takes `t.numel() * t.element_size()` bytes. Parameters are not all: think of BatchNorm.",
+            "Every GPU holds the sum over `[*module.parameters(), *module.buffers()]`.",
         ),
         mistakes=(
             Mistake(
-                "even split",
-                "you split evenly. torch cuts pieces of `ceil(rows / devices)` and gives the last device what is left, "
-                "so that the sizes can differ by more than one.",
-                "expected the same way in pytorch/pytorch pull request 930, 2017, and issue 18563, 2019",
-                answers=(_even_split, _even_split_without_zeros),
+                "split over the GPUs",
+                "you split the module over the GPUs. Rows are split, weights are copied: each GPU needs room for all.",
+                "the post on a multi-GPU Faster R-CNN says so, about 2017; asked for in pytorch/pytorch issue 15643, "
+                "2018",
+                answers=(_split_evenly,),
             ),
             Mistake(
-                "one chunk per device",
-                "you made as many chunks as there are devices. torch stops when the rows are used up: "
-                "9 rows on 4 GPUs make 3 chunks, and there is no empty fourth one.",
-                "stated so in the post of this notebook, 2021",
-                answers=(_one_chunk_per_device,),
+                "on the first GPU only",
+                "you left the other GPUs empty. Their copies live for one step only, and are easy to miss between "
+                "steps; during it they are there.",
+                "read off a memory monitor in pytorch/pytorch issue 1499, 2017",
+                answers=(_only_on_the_first,),
             ),
         ),
     ),
     Exercise(
-        key="02.rows_lost",
-        task="Rows of the first argument that no replica sees, for positional tensors with these numbers of rows.",
-        reference=parallel.rows_lost,
-        cases=_lost_cases,
+        key="02.unwrap",
+        task="The reader's own model: what `nn.DataParallel` wraps, or the model itself where nothing wraps it.",
+        reference=unwrap,
+        cases=_unwrap_cases,
+        agree=lambda given, expected: given is expected,
         hints=(
-            "Cut every argument on its own first: you have the function for that.",
-            "zip stops at the shortest list. Lists of what?",
-            "The first argument's chunks from position `min(number of chunks)` on are lost: add up their sizes.",
+            "`model.module` is right for a wrapped model, and an AttributeError for most others.",
+            "Ask for the type of the wrapper, not for the name of its attribute: a model may have a child `module`.",
+            "`return model.module if isinstance(model, nn.DataParallel) else model`",
         ),
         mistakes=(
             Mistake(
-                "rows, not chunks",
-                "you compared numbers of rows. zip walks over *chunks*: 3 rows against 10 on 2 GPUs are 2 chunks "
-                "against 2, and nothing is lost.",
-                "the illustration in the post of this notebook, 2021, zips single values and invites this",
-                answers=(_count_rows,),
+                "asks for the attribute",
+                "you asked whether there is an attribute `module`. A model that calls one of its own children `module` "
+                "has one too, and you returned that child.",
+                "the `try: model.module` of pytorch/pytorch issue 9176, 2018, and the `hasattr` in "
+                "huggingface/transformers pull request 29780, 2024",
+                answers=(lambda model: getattr(model, "module", model),),
             ),
         ),
     ),
     Exercise(
-        key="02.share",
-        task="`x2` of shape (1, ...) with a row for every row of `like`, without copying it.",
-        reference=parallel.share,
-        cases=_share_cases,
-        agree=_same_view,
+        key="02.strip_module",
+        task="The state dict with a leading `module.` taken off each name that has one; tensors stay as they are.",
+        reference=strip_module,
+        cases=_state_cases,
+        agree=_same_names,
         hints=(
-            "`expand` makes a view; what should the first size be so that both arguments are cut into the same chunks?",
-            "Not a number you choose: `len(like)`.",
-            "`return x2.expand(len(like), *x2.shape[1:])`",
+            "Some files were saved from the wrapped model, some from the bare one. Both must load.",
+            "Only at the start of the name, only once, and only with its dot: `module_list.0.weight` has no prefix.",
+            "`str.removeprefix` does all three.",
         ),
         mistakes=(
             Mistake(
-                "expands to the number of GPUs",
-                "you expanded to a fixed number of rows, such as the number of GPUs. Then `y2` has another number of "
-                "rows on every machine, row i of `x1` has no row i of `x2`, and too small a number loses rows again.",
-                "the repair in the post of this notebook, 2021",
-                answers=(
-                    lambda x2, like: x2.expand(2, *x2.shape[1:]),
-                    lambda x2, like: x2.expand(8, *x2.shape[1:]),
-                ),
-                recognise=_same_rows_always,
+                "everywhere in the name",
+                "you replaced `module.` wherever it stands. A child called `module` loses its name too: "
+                "`module.neck.module.weight` is `neck.module.weight`.",
+                "the same slip with other prefixes: openvinotoolkit/model_preparation_algorithm issue 90, 2022",
+                answers=(lambda state: {name.replace("module.", ""): tensor for name, tensor in state.items()},),
             ),
             Mistake(
-                "copies",
-                "the rows are right, but each is a copy: `repeat` allocates memory for all of them, `expand` for none.",
-                "the post of this notebook, 2021, rightly prefers `expand`",
-                answers=(lambda x2, like: x2.repeat(len(like), *[1] * (x2.dim() - 1)),),
-                recognise=_copies,
+                "seven letters off every name",
+                "you cut seven letters off every name, the prefix or not: a state dict of a bare model is ruined.",
+                "`k[7:]`, asked about in chenxi116/DeepLabv3.pytorch issue 15, 2020, and nnizhang/VST issue 10, 2025",
+                answers=(lambda state: {name[7:]: tensor for name, tensor in state.items()},),
+            ),
+            Mistake(
+                "judges all by the first",
+                "you looked at the first name only, without its dot: `module_list.0.weight` begins with `module` too.",
+                "`copyStateDict`, quoted in backtime92/CRAFT-Reimplementation issue 32, 2019",
+                answers=(_as_the_first_key_says,),
             ),
         ),
     ),

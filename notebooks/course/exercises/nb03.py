@@ -110,7 +110,7 @@ EXERCISES = (
                 "divides by the GPUs",
                 "you divided by the number of GPUs. The vector that gather returns has one entry for each replica that "
                 "*ran*: 9 rows on 4 GPUs make 3.",
-                "as many parts as cards: the post of notebook 02, 2021",
+                "as many parts as cards: the post of notebook 01, 2021",
                 answers=(_divided_by_gpus,),
             ),
         ),

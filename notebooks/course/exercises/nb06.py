@@ -1,201 +1,234 @@
-"""Exercises of notebook 06: who judges which picture, the loss on a rank, when to synchronise, one metric of all."""
+"""Exercises of notebook 06: who holds what, the loss of a picture, chunks with a smaller first, and how small."""
 
+import math
 from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course.balance import balanced_chunks
 from course.learn.exercise import Case, Exercise, Mistake
+from frcnn_lite.parallel import chunk_sizes
 
 
-def pictures_of_rank(pictures: int, rank: int, world_size: int) -> list[int]:
-    return list(range(rank, pictures, world_size))
+def between_steps(weights: int, states: int, gpus: int) -> list[int]:
+    return [weights * (1 + states)] + [0] * (gpus - 1)
 
 
-def _padded(pictures: int, rank: int, world_size: int) -> list[int]:
-    """`DistributedSampler(shuffle=False)`: the first pictures again, until all ranks have as many."""
-    each = -(-pictures // world_size)
-    return [k % pictures for k in range(rank, each * world_size, world_size)]
+def _split_evenly(weights: int, states: int, gpus: int) -> list[float]:
+    return [weights * (1 + states) / gpus] * gpus
 
 
-def _cut_off(pictures: int, rank: int, world_size: int) -> list[int]:
-    each = pictures // world_size
-    return list(range(rank, each * world_size, world_size))
+def _without_optimizer(weights: int, states: int, gpus: int) -> list[int]:
+    return [weights] + [0] * (gpus - 1)
 
 
-def _whole_blocks(pictures: int, rank: int, world_size: int) -> list[int]:
-    each = pictures // world_size
-    return list(range(rank * each, (rank + 1) * each))
+def _step_cases(random: Random) -> Sequence[Case]:
+    drawn = [(random.randint(1, 500) * 1_000_000, random.randint(0, 2), random.randint(2, 8)) for _ in range(15)]
+    return [Case(arguments) for arguments in [(100_000_000, 2, 4), (45_000_000, 1, 2), (8_000_000, 0, 8), *drawn]]
 
 
-def _share_cases(random: Random) -> Sequence[Case]:
-    sizes = [(10, 4), (9, 2), (8, 2), *((random.randint(5, 40), random.randint(2, 5)) for _ in range(6))]
-    return [Case((pictures, rank, ranks)) for pictures, ranks in sizes for rank in range(ranks)]
+def image_losses(scores: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(scores, target, reduction="none").mean(dim=(1, 2))
 
 
-def loss_of_rank(own_losses: Sequence[float], counts: Sequence[int]) -> float:
-    return sum(own_losses) * len(counts) / max(sum(counts), 1)
+def _mean_of_all(scores: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(scores, target)
 
 
-def _own_mean(own_losses: Sequence[float], counts: Sequence[int]) -> float:
-    return sum(own_losses) / max(len(own_losses), 1)
+def _number(scores: Tensor, target: Tensor) -> float:
+    return F.cross_entropy(scores, target).item()
 
 
-def _not_times_ranks(own_losses: Sequence[float], counts: Sequence[int]) -> float:
-    return sum(own_losses) / max(sum(counts), 1)
+def _score_cases(random: Random) -> Sequence[Case]:
+    shapes = [[2, 3, 4, 5], [1, 10, 2, 2], [5, 2, 3, 3]]
+    shapes += [[random.randint(2, 6) for _ in range(4)] for _ in range(8)]
+    generator = torch.Generator().manual_seed(random.randrange(2**31))
+    return [
+        Case(
+            (
+                torch.randn(shape, generator=generator),
+                torch.randint(shape[1], [shape[0], *shape[2:]], generator=generator),
+            )
+        )
+        for shape in shapes
+    ]
 
 
-def _loss_cases(random: Random) -> Sequence[Case]:
-    cases = [Case(([2.0, 4.0, 6.0], [3, 1])), Case(([6.0], [3, 1])), Case(([], [0, 4])), Case(([], [0, 0]))]
-    for _ in range(8):
-        counts = [random.randint(0, 6) for _ in range(random.randint(2, 4))]
-        cases.append(Case(([float(random.randint(1, 9)) for _ in range(counts[0])], counts)))
-    return cases
+def _same(given: Any, expected: Any) -> bool:
+    if not (isinstance(given, Tensor) and isinstance(expected, Tensor)):
+        return isinstance(given, float) and isinstance(expected, float) and math.isclose(given, expected, rel_tol=1e-4)
+    return given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-4, atol=1e-6)
 
 
-def _close(given: Any, expected: float) -> bool:
-    return isinstance(given, int | float) and abs(given - expected) <= 1e-9 * max(1.0, abs(expected))
+def sizes(rows: int, gpus: int, first: int) -> list[int]:
+    if gpus == 1:
+        return [rows]
+    own = min(first, rows // gpus)
+    size, left_over = divmod(rows - own, gpus - 1)
+    return [own] + [size + (k < left_over) for k in range(gpus - 1)]
 
 
-def synchronises(step: int, micro_batches: int, steps: int) -> bool:
-    return (step + 1) % micro_batches == 0 or step + 1 == steps
+def _falls_back(rows: int, gpus: int, first: int) -> list[int]:
+    """The rule of Balanced-DataParallel, with one GPU put right."""
+    if gpus == 1:
+        return [rows]
+    size, left_over = divmod(rows - first, gpus - 1)
+    if first >= size:
+        return chunk_sizes(rows, gpus)
+    return [first] + [size + (k < left_over) for k in range(gpus - 1)]
 
 
-def _sync_cases(random: Random) -> Sequence[Case]:
-    lengths = [(2, 4), (4, 8), (3, 7), (1, 3), *((random.randint(2, 6), random.randint(7, 15)) for _ in range(5))]
-    return [Case((step, every, steps)) for every, steps in lengths for step in range(steps)]
+def _always_first(rows: int, gpus: int, first: int) -> list[int]:
+    own = rows if gpus == 1 else min(first, rows)
+    size, left_over = divmod(rows - own, max(gpus - 1, 1))
+    return [own] + [size + (k < left_over) for k in range(gpus - 1)]
 
 
-def merge_judged(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
-    first: dict[int, float] = {}
-    for part in parts:
-        for picture, score in part:
-            first.setdefault(picture, score)
-    return sorted(first.items())
+def _size_cases(random: Random) -> Sequence[Case]:
+    fixed = [(60, 4, 12), (9, 4, 3), (2, 4, 1), (5, 1, 2), (8, 3, 2), (3, 2, 3)]
+    drawn = [(random.randint(0, 40), random.randint(1, 8), random.randint(0, 8)) for _ in range(25)]
+    return [Case(arguments) for arguments in fixed + drawn]
 
 
-def _all_of_them(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
-    return sorted(pair for part in parts for pair in part)
+def first_rows(rows: int, gpus: int, row: int, extra: int) -> int:
+    def fullest(first: int) -> int:
+        own, *others = balanced_chunks(rows, gpus, first)
+        return max(extra + own * row, max(others) * row)
+
+    return min(range(rows // gpus, -1, -1), key=fullest)  # of equals min takes the first: the largest
 
 
-def _cut_the_end(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
-    """As many as there are pictures, from the ranks' lists laid end to end instead of dealt out in turn."""
-    joined = [pair for part in parts for pair in part]
-    return sorted(joined[: len({picture for picture, _ in joined})])
+def _one(rows: int, gpus: int, row: int, extra: int) -> int:
+    return min(1, rows // gpus)
 
 
-def _merge_cases(random: Random) -> Sequence[Case]:
-    cases = []
-    for pictures, ranks in [
-        (3, 2),
-        (5, 2),
-        (10, 4),
-        *((random.randint(3, 20), random.randint(2, 5)) for _ in range(6)),
-    ]:
-        score = [random.randint(0, 9) / 10 for _ in range(pictures)]
-        parts = [[(k, score[k]) for k in _padded(pictures, rank, ranks)] for rank in range(ranks)]
-        cases.append(Case((parts,)))
-    return cases
+def _none(rows: int, gpus: int, row: int, extra: int) -> int:
+    return 0
+
+
+def _even(rows: int, gpus: int, row: int, extra: int) -> int:
+    return rows // gpus
+
+
+def _row_cases(random: Random) -> Sequence[Case]:
+    fixed = [(60, 4, 640, 3200), (60, 4, 640, 0), (8, 3, 100, 100), (16, 2, 10, 500)]
+    drawn = [
+        (random.randint(8, 96), random.randint(2, 8), row := random.randint(10, 900), random.randint(0, 12) * row)
+        for _ in range(25)
+    ]
+    return [Case(arguments) for arguments in fixed + drawn]
 
 
 EXERCISES = (
     Exercise(
-        key="06.pictures_of_rank",
-        task="The numbers of the pictures that `rank` judges, so that every one of `pictures` is judged exactly once: "
-        "rank 0 the first, rank 1 the second, and in turn from there.",
-        reference=pictures_of_rank,
-        cases=_share_cases,
+        key="06.between_steps",
+        task="Bytes on each of `gpus` GPUs between two steps of DataParallel: a model of `weights` bytes, an optimizer "
+        "with `states` numbers for each weight, gradients set to None.",
+        reference=between_steps,
+        cases=_step_cases,
         hints=(
-            "Ranks need not have as many: there is no collective in the loop of an evaluation.",
-            "Begin with the rank and go on in steps of the world size.",
-            "`list(range(rank, pictures, world_size))`",
+            "Look at the first column of the timeline.",
+            "Replicas live for one step. Where are the parameters that `optimizer` was given?",
+            "`[weights * (1 + states)] + [0] * (gpus - 1)`",
         ),
         mistakes=(
             Mistake(
-                "padded",
-                "you gave every rank as many pictures, so that some are judged twice: the rule of DistributedSampler.",
-                "pytorch/pytorch issue 25162, 2019; roboflow/rf-detr issue 1507, 2026",
-                answers=(_padded,),
+                "split evenly",
+                "you split the model over the GPUs. DataParallel splits rows; weights it copies, whole, for one step.",
+                "the post of 2017: replicate splits the model evenly over N devices",
+                answers=(_split_evenly,),
             ),
             Mistake(
-                "cut off",
-                "you left out what does not divide evenly: the last pictures are never judged.",
-                "drop_last=True in validation, pytorch/examples issue 1063, 2022",
-                answers=(_cut_off, _whole_blocks),
+                "without the optimizer",
+                "you forgot what the optimizer keeps, for Adam twice the size of the weights.",
+                "an answer in codertimo/BERT-pytorch issue 10, 2018",
+                answers=(_without_optimizer,),
             ),
         ),
     ),
     Exercise(
-        key="06.loss_of_rank",
-        task="The number that this rank calls backward() on under DDP, from its own losses and the count of every "
-        "rank, so that the gradients are those of the mean over all; 0 where nothing was counted.",
-        reference=loss_of_rank,
-        cases=_loss_cases,
-        agree=_close,
+        key="06.image_losses",
+        task="From scores (B, C, H, W) and target (B, H, W) the mean cross entropy of each picture, (B,).",
+        reference=image_losses,
+        cases=_score_cases,
+        agree=_same,
         hints=(
-            "One process would divide the sum over all by the count of all. What can a rank contribute to it?",
-            "Its own sum over everybody's count. DDP then divides by the number of ranks: undo that beforehand.",
-            "`sum(own_losses) * len(counts) / max(sum(counts), 1)`",
+            "`F.cross_entropy` can leave the mean to you.",
+            '`reduction="none"` gives (B, H, W). Which dimensions belong to one picture?',
+            '`F.cross_entropy(scores, target, reduction="none").mean(dim=(1, 2))`',
         ),
         mistakes=(
             Mistake(
-                "own mean",
-                "you divided by this rank's own count. A row on a rank with few of them then weighs more.",
-                "open-mmlab/mmdetection issue 2933, 2020: about 1 mAP between 4 and 8 GPUs",
-                answers=(_own_mean,),
+                "one number for all",
+                "you returned one number for all rows of the replica. Joined with those of other replicas it makes a "
+                "mean of means, in which rows of a small chunk weigh more.",
+                "asked about in airsplay/lxmert issue 17, 2019",
+                answers=(_mean_of_all,),
             ),
             Mistake(
-                "not times the ranks",
-                "you divided by the count of all and left it at that. DDP averages, so the gradients come out too "
-                "small by the number of ranks.",
-                "what meta-pytorch/torchtune pull request 2172, 2024, repairs",
-                answers=(_not_times_ranks,),
+                "a Python number",
+                "you returned a Python number. gather fails on it, and it has no gradient.",
+                "jwyang/faster-rcnn.pytorch issue 405, 2018",
+                answers=(_number,),
             ),
         ),
     ),
     Exercise(
-        key="06.synchronises",
-        task="Whether micro-batch number `step` (from 0) of an epoch of `steps` ends in an optimizer step, and so must "
-        "synchronise: every `micro_batches`-th, and the last one of the epoch.",
-        reference=synchronises,
-        cases=_sync_cases,
+        key="06.sizes",
+        task="Rows for each of `gpus` GPUs: `first` for the first, but at most `rows // gpus`; the others share the "
+        "rest, longer parts first.",
+        reference=sizes,
+        cases=_size_cases,
         hints=(
-            "With 4 micro-batches these are numbers 3, 7, 11, ...",
-            "The epoch need not end on one of them: its last micro-batch would be lost.",
-            "`(step + 1) % micro_batches == 0 or step + 1 == steps`",
+            "Three cases: one GPU, a batch that is large enough, a batch that is not.",
+            "`min(first, rows // gpus)` for the first; `divmod` of what remains tells size and number of longer parts.",
+            "`size, left_over = divmod(rows - own, gpus - 1)`, and part k of the others has `size + (k < left_over)`.",
         ),
         mistakes=(
             Mistake(
-                "the rest is lost",
-                "you forgot the end of the epoch: what was accumulated after the last full group is never applied.",
-                "timoschick/pet issue 36, 2021",
-                answers=(lambda step, micro_batches, steps: (step + 1) % micro_batches == 0,),
+                "falls back",
+                "where the first GPU would not get fewer, you fell back to torch's rule: it makes fewer parts than "
+                "there are GPUs, 9 rows on 4 are [3, 3, 3].",
+                "Link-Li/Balanced-DataParallel issue 2, 2020",
+                answers=(_falls_back,),
+            ),
+            Mistake(
+                "first come what may",
+                "you gave the first GPU `first` rows whatever the batch, so that a short last batch fills it first.",
+                "a fixed list of chunk sizes and a batch of another length: princeton-vl/CornerNet issue 108, 2019",
+                answers=(_always_first,),
             ),
         ),
     ),
     Exercise(
-        key="06.merge_judged",
-        task="One sorted list of (picture, score) from the lists that the ranks gathered, each picture once, also "
-        "where a sampler has handed some out twice.",
-        reference=merge_judged,
-        cases=_merge_cases,
+        key="06.first_rows",
+        task="The number of rows for the first GPU, 0 to `rows // gpus`, with which the fullest of `gpus` GPUs holds "
+        "least: `row` bytes for each row it computes, and `extra` on the first. Of equals the largest.",
+        reference=first_rows,
+        cases=_row_cases,
         hints=(
-            "The number of the picture tells what is there already.",
-            "A dict from picture to score; the first rank to report one owns it.",
-            "`first.setdefault(picture, score)` for every pair, then `sorted(first.items())`",
+            "Write the peak of the fullest GPU as a function of `first`.",
+            "The first GPU holds `extra + own * row`, the others their rows times `row`. A row taken from the first "
+            "goes to one of the others.",
+            "Try all from `rows // gpus` down to 0 and take the one with the lowest peak.",
         ),
         mistakes=(
             Mistake(
-                "duplicates counted",
-                "you joined the lists as they are: pictures that the sampler repeated count twice.",
-                "roboflow/rf-detr issue 1507, 2026",
-                answers=(_all_of_them,),
+                "as few as possible",
+                "you gave the first GPU as few rows as possible. The others take over what it loses, and are the full "
+                "ones now.",
+                "gpu0_bsz 1 of a batch of 158 in Link-Li/Balanced-DataParallel issue 13, 2021; 0 in issue 8, 2020",
+                answers=(_one, _none),
             ),
             Mistake(
-                "cut at the end",
-                "you cut the joined list to the number of pictures. The copies do not stand at its end, since each "
-                "rank has its own; what you cut off are pictures.",
-                "the cut in huggingface/accelerate issue 350, 2022, where the copies do stand at the end",
-                answers=(_cut_the_end,),
+                "even shares",
+                "you gave all GPUs the same. That is what DataParallel does.",
+                "the question of pytorch/pytorch issue 11730, 2018",
+                answers=(_even,),
             ),
         ),
     ),

@@ -1,173 +1,201 @@
-"""Exercises of notebook 07: as many steps on each rank, one decision for all, what a restart repeats."""
+"""Exercises of notebook 07: who judges which picture, the loss on a rank, when to synchronise, one metric of all."""
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from course.learn.exercise import Case, Exercise, Mistake
 
 
-def steps_of_each(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
-    fewest = pictures // world_size
-    return -(-fewest // batch_size)
+def pictures_of_rank(pictures: int, rank: int, world_size: int) -> list[int]:
+    return list(range(rank, pictures, world_size))
 
 
-def _own_batches(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
-    return -(-len(range(rank, pictures, world_size)) // batch_size)
+def _padded(pictures: int, rank: int, world_size: int) -> list[int]:
+    """`DistributedSampler(shuffle=False)`: the first pictures again, until all ranks have as many."""
+    each = -(-pictures // world_size)
+    return [k % pictures for k in range(rank, each * world_size, world_size)]
 
 
-def _batches_of_one_process(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
-    return -(-pictures // batch_size)
+def _cut_off(pictures: int, rank: int, world_size: int) -> list[int]:
+    each = pictures // world_size
+    return list(range(rank, each * world_size, world_size))
 
 
-def _deal_cases(random: Random) -> Sequence[Case]:
-    fixed = [(9, 2, 2, 0), (9, 2, 2, 1), (8, 2, 2, 0), (3, 1, 4, 0), (3, 1, 4, 3), (1000, 8, 4, 2)]
-    drawn = []
-    for _ in range(25):
-        world_size = random.randint(1, 8)
-        drawn.append((random.randint(0, 99), random.randint(1, 6), world_size, random.randrange(world_size)))
-    return [Case(arguments) for arguments in [*fixed, *drawn]]
+def _whole_blocks(pictures: int, rank: int, world_size: int) -> list[int]:
+    each = pictures // world_size
+    return list(range(rank * each, (rank + 1) * each))
 
 
-Wishes = Sequence[Sequence[bool]]
+def _share_cases(random: Random) -> Sequence[Case]:
+    sizes = [(10, 4), (9, 2), (8, 2), *((random.randint(5, 40), random.randint(2, 5)) for _ in range(6))]
+    return [Case((pictures, rank, ranks)) for pictures, ranks in sizes for rank in range(ranks)]
 
 
-def stops_after(wishes: Wishes) -> list[int]:
-    world_size = len(wishes[0])
-    together = next((step for step, ranks in enumerate(wishes, 1) if any(ranks)), len(wishes))
-    return [together] * world_size
+def loss_of_rank(own_losses: Sequence[float], counts: Sequence[int]) -> float:
+    return sum(own_losses) * len(counts) / max(sum(counts), 1)
 
 
-def _each_for_itself(wishes: Wishes) -> list[int]:
-    ranks = zip(*wishes, strict=True)
-    return [next((step for step, wish in enumerate(own, 1) if wish), len(wishes)) for own in ranks]
+def _own_mean(own_losses: Sequence[float], counts: Sequence[int]) -> float:
+    return sum(own_losses) / max(len(own_losses), 1)
 
 
-def _when_all_agree(wishes: Wishes) -> list[int]:
-    together = next((step for step, ranks in enumerate(wishes, 1) if all(ranks)), len(wishes))
-    return [together] * len(wishes[0])
+def _not_times_ranks(own_losses: Sequence[float], counts: Sequence[int]) -> float:
+    return sum(own_losses) / max(sum(counts), 1)
 
 
-def _rank_zero_decides(wishes: Wishes) -> list[int]:
-    together = next((step for step, ranks in enumerate(wishes, 1) if ranks[0]), len(wishes))
-    return [together] * len(wishes[0])
+def _loss_cases(random: Random) -> Sequence[Case]:
+    cases = [Case(([2.0, 4.0, 6.0], [3, 1])), Case(([6.0], [3, 1])), Case(([], [0, 4])), Case(([], [0, 0]))]
+    for _ in range(8):
+        counts = [random.randint(0, 6) for _ in range(random.randint(2, 4))]
+        cases.append(Case(([float(random.randint(1, 9)) for _ in range(counts[0])], counts)))
+    return cases
 
 
-def _wish_cases(random: Random) -> Sequence[Case]:
-    fixed = [
-        [[False, False], [False, True], [False, False], [True, True]],
-        [[False, False], [True, False], [True, True]],
-        [[False, False, False]] * 3,
-    ]
-    drawn = []
-    for _ in range(25):
-        steps, world_size = random.randint(1, 6), random.randint(2, 4)
-        drawn.append([[random.random() < 0.2 for _ in range(world_size)] for _ in range(steps)])
-    return [Case((wishes,)) for wishes in [*fixed, *drawn]]
+def _close(given: Any, expected: float) -> bool:
+    return isinstance(given, int | float) and abs(given - expected) <= 1e-9 * max(1.0, abs(expected))
 
 
-def repeated_steps(killed_in: int, save_every: int) -> list[int]:
-    saved = (killed_in - 1) // save_every * save_every
-    return list(range(saved + 1, killed_in))
+def synchronises(step: int, micro_batches: int, steps: int) -> bool:
+    return (step + 1) % micro_batches == 0 or step + 1 == steps
 
 
-def _from_the_saved_step(killed_in: int, save_every: int) -> list[int]:
-    saved = (killed_in - 1) // save_every * save_every
-    return list(range(max(saved, 1), killed_in))
+def _sync_cases(random: Random) -> Sequence[Case]:
+    lengths = [(2, 4), (4, 8), (3, 7), (1, 3), *((random.randint(2, 6), random.randint(7, 15)) for _ in range(5))]
+    return [Case((step, every, steps)) for every, steps in lengths for step in range(steps)]
 
 
-def _unfinished_checkpoint(killed_in: int, save_every: int) -> list[int]:
-    return list(range(killed_in // save_every * save_every + 1, killed_in))
+def merge_judged(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+    first: dict[int, float] = {}
+    for part in parts:
+        for picture, score in part:
+            first.setdefault(picture, score)
+    return sorted(first.items())
 
 
-def _kill_cases(random: Random) -> Sequence[Case]:
-    fixed = [(8, 5), (10, 5), (11, 5), (3, 5), (1, 5), (7, 1)]
-    return [Case(pair) for pair in [*fixed, *((random.randint(1, 60), random.randint(1, 12)) for _ in range(20))]]
+def _all_of_them(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+    return sorted(pair for part in parts for pair in part)
+
+
+def _cut_the_end(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+    """As many as there are pictures, from the ranks' lists laid end to end instead of dealt out in turn."""
+    joined = [pair for part in parts for pair in part]
+    return sorted(joined[: len({picture for picture, _ in joined})])
+
+
+def _merge_cases(random: Random) -> Sequence[Case]:
+    cases = []
+    for pictures, ranks in [
+        (3, 2),
+        (5, 2),
+        (10, 4),
+        *((random.randint(3, 20), random.randint(2, 5)) for _ in range(6)),
+    ]:
+        score = [random.randint(0, 9) / 10 for _ in range(pictures)]
+        parts = [[(k, score[k]) for k in _padded(pictures, rank, ranks)] for rank in range(ranks)]
+        cases.append(Case((parts,)))
+    return cases
 
 
 EXERCISES = (
     Exercise(
-        key="07.steps_of_each",
-        task="Rank r gets pictures r, r + world_size, ... in batches of batch_size, the last of which may be smaller. "
-        "After how many steps does this rank end its epoch, so that no rank is left waiting?",
-        reference=steps_of_each,
-        cases=_deal_cases,
+        key="07.pictures_of_rank",
+        task="The numbers of the pictures that `rank` judges, so that every one of `pictures` is judged exactly once: "
+        "rank 0 the first, rank 1 the second, and in turn from there.",
+        reference=pictures_of_rank,
+        cases=_share_cases,
         hints=(
-            "Every rank takes as many steps as the others. Which rank has the fewest pictures?",
-            "The last rank has pictures // world_size; nobody has fewer.",
-            "Divide that by batch_size, rounded up: `-(-fewest // batch_size)`.",
+            "Ranks need not have as many: there is no collective in the loop of an evaluation.",
+            "Begin with the rank and go on in steps of the world size.",
+            "`list(range(rank, pictures, world_size))`",
         ),
         mistakes=(
             Mistake(
-                "its own batches",
-                "you counted this rank's own batches. Where the pictures do not divide evenly, ranks then differ by a "
-                "step, and the longer ones wait.",
-                "m2lines/Samudra pull request 557, 2026",
-                answers=(_own_batches,),
+                "padded",
+                "you gave every rank as many pictures, so that some are judged twice: the rule of DistributedSampler.",
+                "pytorch/pytorch issue 25162, 2019; roboflow/rf-detr issue 1507, 2026",
+                answers=(_padded,),
             ),
             Mistake(
-                "the batches of one process",
-                "you counted the batches of one process with all pictures. A rank has its share of them only.",
-                "mead-ml/mead-baseline pull request 504, 2020, changes this",
-                answers=(_batches_of_one_process,),
+                "cut off",
+                "you left out what does not divide evenly: the last pictures are never judged.",
+                "drop_last=True in validation, pytorch/examples issue 1063, 2022",
+                answers=(_cut_off, _whole_blocks),
             ),
         ),
     ),
     Exercise(
-        key="07.stops_after",
-        task="`wishes[k][r]` says whether rank r wants to stop after step k + 1. Return for each rank the step after "
-        "which it stops; without any wish, the last.",
-        reference=stops_after,
-        cases=_wish_cases,
+        key="07.loss_of_rank",
+        task="The number that this rank calls backward() on under DDP, from its own losses and the count of every "
+        "rank, so that the gradients are those of the mean over all; 0 where nothing was counted.",
+        reference=loss_of_rank,
+        cases=_loss_cases,
+        agree=_close,
         hints=(
-            "All ranks stop after the same step, or somebody waits.",
-            "One rank that has met a NaN is enough: any, not all.",
-            "The first step with `any(wishes[k])`, once for each rank.",
+            "One process would divide the sum over all by the count of all. What can a rank contribute to it?",
+            "Its own sum over everybody's count. DDP then divides by the number of ranks: undo that beforehand.",
+            "`sum(own_losses) * len(counts) / max(sum(counts), 1)`",
         ),
         mistakes=(
             Mistake(
-                "each for itself",
-                "you let each rank stop when it wants to. The others go on into the next collective, and wait there.",
-                "Lightning-AI/pytorch-lightning issue 379, 2019; a barrier before the `break` changes nothing: "
-                "talmolab/sleap-nn pull request 471, 2026",
-                answers=(_each_for_itself,),
+                "own mean",
+                "you divided by this rank's own count. A row on a rank with few of them then weighs more.",
+                "open-mmlab/mmdetection issue 2933, 2020: about 1 mAP between 4 and 8 GPUs",
+                answers=(_own_mean,),
             ),
             Mistake(
-                "when all agree",
-                "you wait until all ranks want to stop. A NaN on one rank is not a wish of the others.",
-                "IBM/ado pull request 41, 2025, stops so",
-                answers=(_when_all_agree,),
-            ),
-            Mistake(
-                "rank 0 decides",
-                "you asked rank 0 alone. What another rank has met is lost.",
-                "ultralytics/yolov5 pull request 8345, 2022, where rank 0 alone validates and may decide",
-                answers=(_rank_zero_decides,),
+                "not times the ranks",
+                "you divided by the count of all and left it at that. DDP averages, so the gradients come out too "
+                "small by the number of ranks.",
+                "what meta-pytorch/torchtune pull request 2172, 2024, repairs",
+                answers=(_not_times_ranks,),
             ),
         ),
     ),
     Exercise(
-        key="07.repeated_steps",
-        task="A checkpoint is written after every `save_every` steps. A rank is killed in step `killed_in`, before the "
-        "step is finished. Return the steps that were finished and are done once more after the restart.",
-        reference=repeated_steps,
-        cases=_kill_cases,
+        key="07.synchronises",
+        task="Whether micro-batch number `step` (from 0) of an epoch of `steps` ends in an optimizer step, and so must "
+        "synchronise: every `micro_batches`-th, and the last one of the epoch.",
+        reference=synchronises,
+        cases=_sync_cases,
         hints=(
-            "Which is the last step that was finished, and which the last that was saved?",
-            "Step `killed_in - 1` was finished; the last multiple of `save_every` up to it was saved.",
-            "`saved = (killed_in - 1) // save_every * save_every`, and the first step after it is `saved + 1`.",
+            "With 4 micro-batches these are numbers 3, 7, 11, ...",
+            "The epoch need not end on one of them: its last micro-batch would be lost.",
+            "`(step + 1) % micro_batches == 0 or step + 1 == steps`",
         ),
         mistakes=(
             Mistake(
-                "the saved step again",
-                "you begin with the step that is in the checkpoint. Its update would be applied twice.",
-                "thinking-machines-lab/tinker-cookbook issue 935, 2026; deepset-ai/FARM pull request 279, 2020",
-                answers=(_from_the_saved_step,),
+                "the rest is lost",
+                "you forgot the end of the epoch: what was accumulated after the last full group is never applied.",
+                "timoschick/pet issue 36, 2021",
+                answers=(lambda step, micro_batches, steps: (step + 1) % micro_batches == 0,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="07.merge_judged",
+        task="One sorted list of (picture, score) from the lists that the ranks gathered, each picture once, also "
+        "where a sampler has handed some out twice.",
+        reference=merge_judged,
+        cases=_merge_cases,
+        hints=(
+            "The number of the picture tells what is there already.",
+            "A dict from picture to score; the first rank to report one owns it.",
+            "`first.setdefault(picture, score)` for every pair, then `sorted(first.items())`",
+        ),
+        mistakes=(
+            Mistake(
+                "duplicates counted",
+                "you joined the lists as they are: pictures that the sampler repeated count twice.",
+                "roboflow/rf-detr issue 1507, 2026",
+                answers=(_all_of_them,),
             ),
             Mistake(
-                "a checkpoint that is not there",
-                "you count on the checkpoint of the step in which the rank was killed. It was not written.",
-                "AI-Hypercomputer/maxtext pull request 5260, 2026, restored an unfinished one",
-                answers=(_unfinished_checkpoint,),
+                "cut at the end",
+                "you cut the joined list to the number of pictures. The copies do not stand at its end, since each "
+                "rank has its own; what you cut off are pictures.",
+                "the cut in huggingface/accelerate issue 350, 2022, where the copies do stand at the end",
+                answers=(_cut_the_end,),
             ),
         ),
     ),

@@ -1,165 +1,173 @@
-"""Exercises of notebook 08: cells of a map, predictions in the order of their anchors, the pixels of a box."""
+"""Exercises of notebook 08: as many steps on each rank, one decision for all, what a restart repeats."""
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
-
-import torch
-from torch import Tensor
 
 from course.learn.exercise import Case, Exercise, Mistake
 
 
-def same_tensor(given: Any, expected: Tensor) -> bool:
-    return given.shape == expected.shape and torch.equal(given, expected)
+def steps_of_each(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
+    fewest = pictures // world_size
+    return -(-fewest // batch_size)
 
 
-def cells(pixels: int, stages: int) -> int:
-    for _ in range(stages):
-        pixels = (pixels + 1) // 2
-    return pixels
+def _own_batches(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
+    return -(-len(range(rank, pictures, world_size)) // batch_size)
 
 
-def _side_cases(random: Random) -> Sequence[Case]:
-    fixed = [(128, 3), (100, 3), (1, 2), (129, 3)]
-    return [Case(pair) for pair in fixed + [(random.randint(8, 1000), random.randint(1, 5)) for _ in range(20)]]
+def _batches_of_one_process(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
+    return -(-pictures // batch_size)
 
 
-def rows_of_anchors(output: Tensor) -> Tensor:
-    return output.permute(0, 2, 3, 1).reshape(len(output), -1, 5)
+def _deal_cases(random: Random) -> Sequence[Case]:
+    fixed = [(9, 2, 2, 0), (9, 2, 2, 1), (8, 2, 2, 0), (3, 1, 4, 0), (3, 1, 4, 3), (1000, 8, 4, 2)]
+    drawn = []
+    for _ in range(25):
+        world_size = random.randint(1, 8)
+        drawn.append((random.randint(0, 99), random.randint(1, 6), world_size, random.randrange(world_size)))
+    return [Case(arguments) for arguments in [*fixed, *drawn]]
 
 
-def _output_cases(random: Random) -> Sequence[Case]:
-    """Outputs (B, 5 * A, h, w) in which every number tells where it stands."""
-    sizes = [(1, 1, 2, 3), (2, 3, 2, 2), (1, 2, 3, 1)]
-    sizes += [tuple(random.randint(1, 4) for _ in range(4)) for _ in range(8)]  # type: ignore[misc]
-    return [Case((torch.arange(b * 5 * a * h * w).view(b, 5 * a, h, w),)) for b, a, h, w in sizes]
+Wishes = Sequence[Sequence[bool]]
 
 
-def crop(image: Tensor, box: Sequence[int]) -> Tensor:
-    x1, y1, x2, y2 = box
-    return image[:, y1:y2, x1:x2]
+def stops_after(wishes: Wishes) -> list[int]:
+    world_size = len(wishes[0])
+    together = next((step for step, ranks in enumerate(wishes, 1) if any(ranks)), len(wishes))
+    return [together] * world_size
 
 
-def _inclusive(image: Tensor, box: Sequence[int]) -> Tensor:
-    x1, y1, x2, y2 = box
-    return image[:, y1 : y2 + 1, x1 : x2 + 1]
+def _each_for_itself(wishes: Wishes) -> list[int]:
+    ranks = zip(*wishes, strict=True)
+    return [next((step for step, wish in enumerate(own, 1) if wish), len(wishes)) for own in ranks]
 
 
-def _as_sides(image: Tensor, box: Sequence[int]) -> Tensor:
-    x1, y1, width, height = box
-    return image[:, y1 : y1 + height, x1 : x1 + width]
+def _when_all_agree(wishes: Wishes) -> list[int]:
+    together = next((step for step, ranks in enumerate(wishes, 1) if all(ranks)), len(wishes))
+    return [together] * len(wishes[0])
 
 
-def _crop_cases(random: Random) -> Sequence[Case]:
-    """Boxes inside a picture of 24 x 32 pixels, wider than high and the other way round."""
-    boxes = [(2, 3, 12, 8), (20, 1, 24, 20), (1, 2, 3, 4)]
-    for _ in range(10):
-        x, y = random.randint(0, 20), random.randint(0, 12)
-        boxes.append((x, y, x + random.randint(1, 11), y + random.randint(1, 11)))
-    image = torch.arange(3 * 24 * 32).view(3, 24, 32)
-    return [Case((image, box)) for box in boxes]
+def _rank_zero_decides(wishes: Wishes) -> list[int]:
+    together = next((step for step, ranks in enumerate(wishes, 1) if ranks[0]), len(wishes))
+    return [together] * len(wishes[0])
+
+
+def _wish_cases(random: Random) -> Sequence[Case]:
+    fixed = [
+        [[False, False], [False, True], [False, False], [True, True]],
+        [[False, False], [True, False], [True, True]],
+        [[False, False, False]] * 3,
+    ]
+    drawn = []
+    for _ in range(25):
+        steps, world_size = random.randint(1, 6), random.randint(2, 4)
+        drawn.append([[random.random() < 0.2 for _ in range(world_size)] for _ in range(steps)])
+    return [Case((wishes,)) for wishes in [*fixed, *drawn]]
+
+
+def repeated_steps(killed_in: int, save_every: int) -> list[int]:
+    saved = (killed_in - 1) // save_every * save_every
+    return list(range(saved + 1, killed_in))
+
+
+def _from_the_saved_step(killed_in: int, save_every: int) -> list[int]:
+    saved = (killed_in - 1) // save_every * save_every
+    return list(range(max(saved, 1), killed_in))
+
+
+def _unfinished_checkpoint(killed_in: int, save_every: int) -> list[int]:
+    return list(range(killed_in // save_every * save_every + 1, killed_in))
+
+
+def _kill_cases(random: Random) -> Sequence[Case]:
+    fixed = [(8, 5), (10, 5), (11, 5), (3, 5), (1, 5), (7, 1)]
+    return [Case(pair) for pair in [*fixed, *((random.randint(1, 60), random.randint(1, 12)) for _ in range(20))]]
 
 
 EXERCISES = (
     Exercise(
-        key="08.cells",
-        task="The number of cells along a side of `pixels`, after `stages` convolutions of 3 x 3, stride 2, padding 1.",
-        reference=cells,
-        cases=_side_cases,
+        key="08.steps_of_each",
+        task="Rank r gets pictures r, r + world_size, ... in batches of batch_size, the last of which may be smaller. "
+        "After how many steps does this rank end its epoch, so that no rank is left waiting?",
+        reference=steps_of_each,
+        cases=_deal_cases,
         hints=(
-            "One stage first: 128 pixels give 64 cells, 5 give 3, 1 gives 1.",
-            "Stride 2 with padding 1 takes every other pixel, beginning with the first: half, rounded up.",
-            "Round up at every stage: `pixels = (pixels + 1) // 2`, `stages` times.",
+            "Every rank takes as many steps as the others. Which rank has the fewest pictures?",
+            "The last rank has pictures // world_size; nobody has fewer.",
+            "Divide that by batch_size, rounded up: `-(-fewest // batch_size)`.",
         ),
         mistakes=(
             Mistake(
-                "rounded down",
-                "you divide by the stride and round down. The map has a cell more wherever a stage halves an odd "
-                "number, and the anchors no longer fit the predictions.",
-                "get_img_output_length of yhenon/keras-frcnn, pull request 169, 2017, where pooling without padding "
-                "makes it right",
-                answers=(lambda pixels, stages: pixels // 2**stages,),
+                "its own batches",
+                "you counted this rank's own batches. Where the pictures do not divide evenly, ranks then differ by a "
+                "step, and the longer ones wait.",
+                "m2lines/Samudra pull request 557, 2026",
+                answers=(_own_batches,),
             ),
             Mistake(
-                "not whole",
-                "you divide by the stride and leave a fraction of a cell.",
-                "yhenon/keras-frcnn pull request 169, 2017, before it",
-                answers=(lambda pixels, stages: pixels / 2**stages,),
+                "the batches of one process",
+                "you counted the batches of one process with all pictures. A rank has its share of them only.",
+                "mead-ml/mead-baseline pull request 504, 2020, changes this",
+                answers=(_batches_of_one_process,),
             ),
         ),
     ),
     Exercise(
-        key="08.rows_of_anchors",
-        task="The RPN's output (B, 5 * A, h, w), whose channels are five numbers an anchor, anchor after anchor, as "
-        "one row for each anchor: (B, h * w * A, 5), row by row of the map and A at each cell, as the anchors stand.",
-        reference=rows_of_anchors,
-        cases=_output_cases,
-        agree=same_tensor,
+        key="08.stops_after",
+        task="`wishes[k][r]` says whether rank r wants to stop after step k + 1. Return for each rank the step after "
+        "which it stops; without any wish, the last.",
+        reference=stops_after,
+        cases=_wish_cases,
         hints=(
-            "Channels are the second dimension and must become the last: what belongs to one cell stands together.",
-            "A view alone changes shapes, not the order in memory: `permute` first.",
-            "`output.permute(0, 2, 3, 1).reshape(len(output), -1, 5)`",
+            "All ranks stop after the same step, or somebody waits.",
+            "One rank that has met a NaN is enough: any, not all.",
+            "The first step with `any(wishes[k])`, once for each rank.",
         ),
         mistakes=(
             Mistake(
-                "two conventions",
-                "you read the channels as five groups of A, where they are A groups of five. Shapes fit, and every "
-                "anchor learns from the others' numbers.",
-                "jwyang/fpn.pytorch issue 6, 2018: one convention in the softmax, the other in the loss",
-                answers=(
-                    lambda output: (
-                        output.view(len(output), 5, -1, *output.shape[2:])
-                        .permute(0, 3, 4, 2, 1)
-                        .reshape(len(output), -1, 5)
-                    ),
-                ),
+                "each for itself",
+                "you let each rank stop when it wants to. The others go on into the next collective, and wait there.",
+                "Lightning-AI/pytorch-lightning issue 379, 2019; a barrier before the `break` changes nothing: "
+                "talmolab/sleap-nn pull request 471, 2026",
+                answers=(_each_for_itself,),
             ),
             Mistake(
-                "column by column",
-                "you go through the map column by column. The anchors stand row by row.",
-                "jwyang/faster-rcnn.pytorch issue 501, 2019, of an RPN whose anchors were laid the other way",
-                answers=(lambda output: output.permute(0, 3, 2, 1).reshape(len(output), -1, 5),),
+                "when all agree",
+                "you wait until all ranks want to stop. A NaN on one rank is not a wish of the others.",
+                "IBM/ado pull request 41, 2025, stops so",
+                answers=(_when_all_agree,),
             ),
             Mistake(
-                "no permute",
-                "you only changed the shape: a row then holds five neighbours of one channel.",
-                "yihong-97/Source-free-IAPC pull request 6, 2024, puts a permute in the place of a view",
-                answers=(lambda output: output.reshape(len(output), -1, 5),),
+                "rank 0 decides",
+                "you asked rank 0 alone. What another rank has met is lost.",
+                "ultralytics/yolov5 pull request 8345, 2022, where rank 0 alone validates and may decide",
+                answers=(_rank_zero_decides,),
             ),
         ),
     ),
     Exercise(
-        key="08.crop",
-        task="The pixels of `image` (C, H, W) inside `box`, four whole numbers xyxy, corners in absolute pixels: from "
-        "x1 to x2, the end excluded, and from y1 to y2.",
-        reference=crop,
-        cases=_crop_cases,
-        agree=same_tensor,
+        key="08.repeated_steps",
+        task="A checkpoint is written after every `save_every` steps. A rank is killed in step `killed_in`, before the "
+        "step is finished. Return the steps that were finished and are done once more after the restart.",
+        reference=repeated_steps,
+        cases=_kill_cases,
         hints=(
-            "Rows of an image are y, columns are x.",
-            "The image's last dimension is x: `image[:, rows, columns]`.",
-            "`x1, y1, x2, y2 = box`, then `image[:, y1:y2, x1:x2]`",
+            "Which is the last step that was finished, and which the last that was saved?",
+            "Step `killed_in - 1` was finished; the last multiple of `save_every` up to it was saved.",
+            "`saved = (killed_in - 1) // save_every * save_every`, and the first step after it is `saved + 1`.",
         ),
         mistakes=(
             Mistake(
-                "y first",
-                "you took the box's first number for a row. Boxes here are x first, as in torchvision.",
-                "pytorch/vision issue 1856, 2020: a network that learned nothing until they were swapped",
-                answers=(lambda image, box: image[:, box[0] : box[2], box[1] : box[3]],),
+                "the saved step again",
+                "you begin with the step that is in the checkpoint. Its update would be applied twice.",
+                "thinking-machines-lab/tinker-cookbook issue 935, 2026; deepset-ai/FARM pull request 279, 2020",
+                answers=(_from_the_saved_step,),
             ),
             Mistake(
-                "the end included",
-                "you included the last row and column, the +1 of the old codes. Corners are points, not pixels: half "
-                "of a 256 pixel image ends at 128, not at 127.",
-                "facebookresearch/maskrcnn-benchmark issue 773, 2019",
-                answers=(_inclusive,),
-            ),
-            Mistake(
-                "width and height",
-                "you took the last two numbers for width and height.",
-                "pytorch/vision issue 1128, 2019, the other way round",
-                answers=(_as_sides,),
+                "a checkpoint that is not there",
+                "you count on the checkpoint of the step in which the rank was killed. It was not written.",
+                "AI-Hypercomputer/maxtext pull request 5260, 2026, restored an unfinished one",
+                answers=(_unfinished_checkpoint,),
             ),
         ),
     ),

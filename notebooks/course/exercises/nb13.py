@@ -1,204 +1,232 @@
-"""Exercises of notebook 13: class weights that stay finite, images numbered on their replica, cached anchors."""
+"""Exercises of notebook 13: deltas, labels of anchors, don't-care areas, and the layout of a label map."""
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from course.learn.exercise import Case, Exercise, Mistake
-
-POST = "the post on a multi-GPU Faster R-CNN, about 2017"
-
-
-def same_tensor(given: Any, expected: Tensor) -> bool:
-    return given.device == expected.device and given.shape == expected.shape and bool(torch.allclose(given, expected))
+from frcnn_lite.ops import box_iou
 
 
-def class_weights(labels: Tensor, classes: int) -> Tensor:
-    foreground = (labels > 0).sum()
-    background = labels.numel() - foreground
-    weights = torch.ones(classes, device=labels.device)
-    both = (foreground > 0) & (background > 0)
-    weights[0] = torch.where(both, foreground / background.clamp(min=1), 1)
-    return weights
+def encode(boxes: Tensor, anchors: Tensor) -> Tensor:
+    center, size = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
+    anchor_center, anchor_size = (anchors[:, :2] + anchors[:, 2:]) / 2, anchors[:, 2:] - anchors[:, :2]
+    return torch.cat([(center - anchor_center) / anchor_size, torch.log(size / anchor_size)], dim=1)
 
 
-def _with_epsilon(labels: Tensor, classes: int) -> Tensor:
-    weights = torch.ones(classes, device=labels.device)
-    foreground = (labels > 0).sum()
-    weights[0] = foreground / (labels.numel() - foreground + 1e-4)
-    return weights
+def _encode_inclusive(boxes: Tensor, anchors: Tensor) -> Tensor:
+    size, anchor_size = boxes[:, 2:] - boxes[:, :2] + 1, anchors[:, 2:] - anchors[:, :2] + 1
+    center, anchor_center = boxes[:, :2] + size / 2, anchors[:, :2] + anchor_size / 2
+    return torch.cat([(center - anchor_center) / anchor_size, torch.log(size / anchor_size)], dim=1)
 
 
-def _divided(labels: Tensor, classes: int) -> Tensor:
-    weights = torch.ones(classes, device=labels.device)
-    foreground = (labels > 0).sum()
-    weights[0] = foreground / (labels.numel() - foreground)
-    return weights
+def _encode_y_first(boxes: Tensor, anchors: Tensor) -> Tensor:
+    return encode(boxes, anchors)[:, [1, 0, 3, 2]]
+
+
+def anchor_labels(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    best, best_of_box = iou.amax(dim=0), iou.amax(dim=1, keepdim=True)
+    rescued = ((iou == best_of_box) & (best_of_box > 0)).any(dim=0)
+    labels = torch.full_like(best, -1, dtype=torch.int64)
+    labels[best < negative_iou] = 0
+    labels[(best >= positive_iou) | rescued] = 1
+    return labels
+
+
+def _background_last(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    labels = anchor_labels(iou, positive_iou, negative_iou)
+    labels[iou.amax(dim=0) < negative_iou] = 0
+    return labels
+
+
+def _padding_rescues(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    labels = anchor_labels(iou, positive_iou, negative_iou)
+    labels[(iou == iou.amax(dim=1, keepdim=True)).any(dim=0)] = 1
+    return labels
+
+
+def left_out(anchors: Tensor, areas: Tensor) -> Tensor:
+    low = torch.maximum(anchors[:, None, :2], areas[:, :2])
+    high = torch.minimum(anchors[:, None, 2:], areas[:, 2:])
+    shared = (high - low).clamp(min=0).prod(dim=2).sum(dim=1)
+    return shared > 0.5 * (anchors[:, 2:] - anchors[:, :2]).prod(dim=1)
+
+
+def _shared(anchors: Tensor, areas: Tensor) -> Tensor:
+    sides = torch.minimum(anchors[:, None, 2:], areas[:, 2:]) - torch.maximum(anchors[:, None, :2], areas[:, :2])
+    return sides.clamp(min=0).prod(dim=2)
+
+
+def _by_iou(anchors: Tensor, areas: Tensor) -> Tensor:
+    return (box_iou(anchors, areas) > 0.5).any(dim=1)
+
+
+def _by_share_of_area(anchors: Tensor, areas: Tensor) -> Tensor:
+    return (_shared(anchors, areas) > 0.5 * (areas[:, 2:] - areas[:, :2]).prod(dim=1)).any(dim=1)
+
+
+def label_map(labels: Tensor, height: int, width: int) -> Tensor:
+    by_cell = labels.unflatten(1, (height, width, -1))  # (B, H, W, A)
+    return by_cell.permute(0, 3, 1, 2).reshape(len(labels), 1, -1, width)
+
+
+def _plain_reshape(labels: Tensor, height: int, width: int) -> Tensor:
+    return labels.reshape(len(labels), 1, -1, width)
+
+
+def _boxes(generator: torch.Generator, count: int) -> Tensor:
+    corner = torch.rand(count, 2, generator=generator) * 80
+    return torch.cat([corner, corner + 8 + torch.rand(count, 2, generator=generator) * 40], dim=1)
+
+
+def _generator(random: Random) -> torch.Generator:
+    return torch.Generator().manual_seed(random.randrange(2**32))
+
+
+def _encode_cases(random: Random) -> Sequence[Case]:
+    generator = _generator(random)
+    fixed = Case((torch.tensor([[10.0, 10.0, 30.0, 50.0]]), torch.tensor([[0.0, 0.0, 20.0, 20.0]])))
+    return [fixed, *(Case((_boxes(generator, n), _boxes(generator, n))) for n in random.sample(range(1, 30), 4))]
 
 
 def _label_cases(random: Random) -> Sequence[Case]:
-    """Labels (S,) on several devices; the first sets lack foreground or background."""
-    fixed = [("cuda:1", [0, 0, 0]), ("cuda:0", [3, 1]), ("cpu", [2, 0, 0, 0]), ("cuda:1", [0])]
-    drawn = [("cuda:1", [random.choice([0, 0, 1, 2, 3]) for _ in range(random.randint(5, 40))]) for _ in range(8)]
-    return [Case((torch.tensor(labels, device=device), 4)) for device, labels in fixed + drawn]
+    generator = _generator(random)
+    weak = torch.tensor([[0.9, 0.5, 0.1, 0.0], [0.0, 0.1, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    drawn = [
+        torch.cat([torch.rand(k, n, generator=generator) ** 3, torch.zeros(1, n)])
+        for k, n in zip((1, 2, 4), random.sample(range(20, 60), 3), strict=True)
+    ]
+    return [Case((iou, 0.7, 0.3)) for iou in (weak, *drawn)]
 
 
-def rois_of(boxes: Tensor, first_image: int) -> Tensor:
-    images, count = boxes.shape[:2]
-    index = torch.arange(images, device=boxes.device, dtype=boxes.dtype).repeat_interleave(count)
-    return torch.cat([index[:, None], boxes.flatten(0, 1)], dim=1)
+def _area_cases(random: Random) -> Sequence[Case]:
+    generator = _generator(random)
+    anchors = torch.tensor([[10.0, 10.0, 30.0, 30.0], [90.0, 10.0, 110.0, 30.0], [0.0, 0.0, 120.0, 120.0]])
+    wide = torch.tensor([[0.0, 0.0, 100.0, 100.0]])
+    halves = torch.tensor([[0.0, 0.0, 60.0, 40.0], [60.0, 0.0, 120.0, 40.0]])
+    fixed = [Case((anchors, wide)), Case((anchors, halves)), Case((anchors, torch.zeros(0, 4)))]
+    return fixed + [Case((_boxes(generator, n), _boxes(generator, 1) * 1.5)) for n in random.sample(range(8, 40), 6)]
 
 
-def _numbered_from(start: Callable[[int], int], step: int) -> Callable[[Tensor, int], Tensor]:
-    def answer(boxes: Tensor, first_image: int) -> Tensor:
-        rois = rois_of(boxes, first_image)
-        rois[:, 0] = rois[:, 0] * step + start(first_image)
-        return rois
-
-    return answer
+def _map_cases(random: Random) -> Sequence[Case]:
+    drawn = [tuple(random.randint(2, 6) for _ in range(4)) for _ in range(4)]
+    sizes = [(1, 2, 3, 2), (1, 3, 2, 1), *drawn]
+    return [Case((torch.arange(b * h * w * a).view(b, -1), h, w)) for b, h, w, a in sizes]
 
 
-def _box_cases(random: Random) -> Sequence[Case]:
-    """Boxes of one replica's images, and the number of its first image in the whole batch."""
-    sizes = [(2, 3, 5), (1, 2, 1), (3, 1, 3), *((random.randint(1, 4), random.randint(1, 9), 4) for _ in range(6))]
-    return [Case((torch.arange(4.0 * n * k, device=f"cuda:{first % 2}").view(n, k, 4), first)) for n, k, first in sizes]
+def _close(given: object, expected: Tensor) -> bool:
+    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected, atol=1e-5)
 
 
-Request = tuple[int, torch.device]
-
-
-def make_anchors(size: int) -> Tensor:
-    """Anchors of a map of size x size cells, on the CPU: (size * size, 2)."""
-    return torch.cartesian_prod(torch.arange(float(size)), torch.arange(float(size))).view(-1, 2)
-
-
-def serve_anchors(requests: Sequence[Request], make: Callable[[int], Tensor]) -> list[Tensor]:
-    cache: dict[Request, Tensor] = {}
-    for size, device in requests:
-        if (size, device) not in cache:
-            cache[size, device] = make(size).to(device)
-    return [cache[request] for request in requests]
-
-
-def _by_size(requests: Sequence[Request], make: Callable[[int], Tensor]) -> list[Tensor]:
-    cache: dict[int, Tensor] = {}
-    for size, device in requests:
-        if size not in cache:
-            cache[size] = make(size).to(device)
-    return [cache[size] for size, _ in requests]
-
-
-def _made_anew(requests: Sequence[Request], make: Callable[[int], Tensor]) -> list[Tensor]:
-    return [make(size).to(device) for size, device in requests]
-
-
-def _same_anchors(given: Any, expected: list[Tensor]) -> bool:
-    """Devices and values agree, and the same requests got the same tensor."""
-    shared = [[a is b for a, b in combinations(tensors, 2)] for tensors in (given, expected)]
-    return shared[0] == shared[1] and all(map(same_tensor, given, expected)) and len(given) == len(expected)
-
-
-def _request_cases(random: Random) -> Sequence[Case]:
-    gpus = [torch.device("cuda", k) for k in range(2)]
-    fixed = [[(4, gpus[0]), (4, gpus[1]), (4, gpus[0])], [(3, gpus[1]), (5, gpus[1]), (3, gpus[1]), (3, gpus[0])]]
-    drawn = [[(random.randint(2, 4), random.choice(gpus)) for _ in range(random.randint(6, 12))] for _ in range(6)]
-    return [Case((requests, make_anchors)) for requests in fixed + drawn]
+def _same(given: object, expected: Tensor) -> bool:
+    return isinstance(given, Tensor) and given.shape == expected.shape and torch.equal(given, expected.to(given.dtype))
 
 
 EXERCISES = (
     Exercise(
-        key="13.class_weights",
-        task="Weights (classes,) for cross_entropy on labels (S,), on their device: the background, class 0, weighs "
-        "foreground / background, every other class 1; without foreground, or without background, all weigh 1.",
-        reference=class_weights,
+        key="13.encode",
+        task="Deltas (N, 4) that move `anchors` (N, 4) onto `boxes` (N, 4): dx / w, dy / h, log w'/w, log h'/h.",
+        reference=encode,
+        cases=_encode_cases,
+        agree=_close,
+        hints=(
+            "Middles and sizes of both first.",
+            "A width is x2 - x1, nothing more; the shift is divided by the *anchor's* size.",
+            "`torch.cat([(center - anchor_center) / anchor_size, torch.log(size / anchor_size)], dim=1)`",
+        ),
+        mistakes=(
+            Mistake(
+                "counts pixels",
+                "you added 1 to widths and heights. That is the size of a box whose last pixel is inside; corners here "
+                "are real numbers. Whoever encodes with the 1 and decodes without it moves every box.",
+                "fizyr/keras-retinanet issue 171, 2017; rbgirshick/py-faster-rcnn issue 328, 2016",
+                answers=(_encode_inclusive,),
+            ),
+            Mistake(
+                "y first",
+                "your deltas stand in the order y, x, height, width. Nothing raises: the network learns them, and "
+                "whoever decodes them as x, y moves boxes along the wrong edge.",
+                "pytorch/vision issue 1856, 2020; chenyuntc/simple-faster-rcnn-pytorch issue 39, 2018",
+                answers=(_encode_y_first,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="13.anchor_labels",
+        task="Labels (N,) of anchors from their IoU (M, N) with the true boxes: 1, 0, or -1 for those between.",
+        reference=anchor_labels,
         cases=_label_cases,
-        agree=same_tensor,
+        agree=_same,
         hints=(
-            "Count first: foreground is `(labels > 0).sum()`, background the rest. What if one of them is 0?",
-            "A background weight of 0 makes an image without objects 0 / 0: cross_entropy divides by the weights.",
-            "`torch.where((foreground > 0) & (background > 0), foreground / background.clamp(min=1), 1)`",
+            "Start with -1 everywhere, and set what you are sure of.",
+            "Every true box makes its best anchors positive, however little they overlap. In which order do you write?",
+            "A row of zeros is padding, or a box that no anchor touches: its best IoU is 0, and nobody's best is that.",
         ),
         mistakes=(
             Mistake(
-                "epsilon below the line",
-                "you guard the division with 1e-4. Without foreground the weight of the background is still 0, and "
-                "cross_entropy divides 0 by 0.",
-                POST,
-                answers=(_with_epsilon,),
+                "background last",
+                "you wrote the background after the positives, and took back the best anchors of small boxes: their "
+                "IoU may be below `negative_iou`. Then such a box has no anchor at all.",
+                "ijkguo/mx-rcnn issue 104, 2018, had both at once",
+                answers=(_background_last,),
             ),
             Mistake(
-                "no guard",
-                "you divide by the number of background rows. It can be 0.",
-                "longcw/faster_rcnn_pytorch issue 53, 2017",
-                answers=(_divided,),
-            ),
-            Mistake(
-                "on the current device",
-                "you made the weights on the CPU or brought them to the current device. Labels may lie on another.",
-                POST + ", before its repair",
-                answers=(
-                    lambda labels, classes: class_weights(labels, classes).cuda(),
-                    lambda labels, classes: class_weights(labels, classes).cpu(),
-                ),
+                "padding has a best anchor",
+                "a padded box overlaps every anchor by 0, and 0 is also its maximum: `iou == iou.amax(...)` holds for "
+                "all, and every anchor becomes positive. Ask for more than 0.",
+                "padding takes part in the loss: jwyang/faster-rcnn.pytorch issue 553, 2019",
+                answers=(_padding_rescues,),
             ),
         ),
     ),
     Exercise(
-        key="13.rois_of",
-        task="Rois (N * K, 5) for RoI pooling on one replica, from its boxes (N, K, 4): the number of the image, then "
-        "the box. `first_image` is the number of the replica's first image in the batch of all GPUs.",
-        reference=rois_of,
-        cases=_box_cases,
-        agree=same_tensor,
+        key="13.left_out",
+        task="Which anchors have more than half of themselves in don't-care areas (D, 4), D may be 0: (N,) bool.",
+        reference=left_out,
+        cases=_area_cases,
+        agree=_same,
         hints=(
-            "The features that are pooled on this replica are those of its own N images. Which numbers do they have?",
-            "Image 0 K times, image 1 K times, ...: `repeat_interleave`. On the device of the boxes, in their dtype.",
-            "`first_image` is bait: column 0 is `torch.arange(N, device=boxes.device)`, repeated.",
+            "Of the anchor, you want the part that lies inside. What do you divide by?",
+            "Not by the union: a small anchor in the middle of a large area has a tiny IoU with it.",
+            "Shared square pixels, summed over the areas, against half of the anchor's own.",
         ),
         mistakes=(
             Mistake(
-                "always 0",
-                "you number every image 0. With two images on a replica the second one's boxes are pooled from the "
-                "first, and nothing raises.",
-                POST,
-                answers=(_numbered_from(lambda first: 0, step=0),),
+                "IoU",
+                "you asked for the IoU. A small anchor in the middle of a large area overlaps little of the *union*, "
+                "and stays a negative: the network learns that there is nothing in an area that nobody has labelled.",
+                "tensorpack/tensorpack pull request 984, 2018",
+                answers=(_by_iou,),
             ),
             Mistake(
-                "numbered over all GPUs",
-                "you number the images of the whole batch. A replica has its own chunk, and starts with 0.",
-                "what vacancy/PreciseRoIPooling issue 42, 2019, warns of",
-                answers=(_numbered_from(lambda first: first, step=1),),
+                "share of the area",
+                "you divided by the size of the area. Then only anchors that cover half of a large area are left out, "
+                "and the small ones inside it stay.",
+                "facebookresearch/detectron2 pull request 1910, 2020",
+                answers=(_by_share_of_area,),
             ),
         ),
     ),
     Exercise(
-        key="13.serve_anchors",
-        task="For each request (size, device) the anchors `make(size)` on that device; the same request is given the "
-        "same tensor again.",
-        reference=serve_anchors,
-        cases=_request_cases,
-        agree=_same_anchors,
+        key="13.label_map",
+        task="Labels (B, H * W * A), A of each cell side by side, as a map (B, 1, A * H, W).",
+        reference=label_map,
+        cases=_map_cases,
+        agree=_same,
         hints=(
-            "A dict. What must its key hold, if two devices may ask for one size?",
-            "The key is the whole request, (size, device); what is kept under it is on that device already.",
-            "`if request not in cache: cache[request] = make(size).to(device)`",
+            "Give every axis its own dimension first: (B, H, W, A).",
+            "Which order does A * H, W ask for? The first of the two varies slowest.",
+            "`permute(0, 3, 1, 2)` before the reshape.",
         ),
         mistakes=(
             Mistake(
-                "key without the device",
-                "you look anchors up by size alone. Who asks second gets them on the device of who asked first.",
-                "pytorch/vision issue 1255, 2019",
-                answers=(_by_size,),
-            ),
-            Mistake(
-                "no cache",
-                "you make them anew at each request: right, and the work that a cache should save is done every time.",
-                "the way out taken by a comment of pytorch/vision issue 1255, 2019",
-                answers=(_made_anew,),
+                "reshape alone",
+                "the shape is right, and every label stands at another anchor's place: a reshape keeps the order in "
+                "memory, where the A anchors of a cell are neighbours.",
+                "endernewton/tf-faster-rcnn issue 332, 2018; jwyang/fpn.pytorch issue 6, 2018",
+                answers=(_plain_reshape,),
             ),
         ),
     ),

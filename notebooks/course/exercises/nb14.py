@@ -1,164 +1,193 @@
-"""Exercises of notebook 14: rates of every group, a warm-up that rises, and a list that is read twice."""
+"""Exercises of notebook 14: deltas into boxes, greedy suppression, and suppression within classes."""
 
-import math
 from collections.abc import Sequence
 from random import Random
 
+import torch
+from torch import Tensor
+
 from course.learn.exercise import Case, Exercise, Mistake
-
-POST = "an engineer's notes on PyTorch, March 2021"
-
-
-def poly_rates(lr: float, multipliers: Sequence[float], step: int, total: int) -> list[float]:
-    """The rate of every group at `step`: its multiplier times lr times (1 - step / total) ** 0.9, and 0 after that."""
-    left = max(0.0, 1 - step / total)
-    return [lr * multiplier * left**0.9 for multiplier in multipliers]
+from frcnn_lite.ops import box_iou
+from frcnn_lite.ops.boxes import MAX_LOG_SCALE
 
 
-def factor(step: int, warmup: int, drops: Sequence[int], gamma: float) -> float:
-    """(step + 1) / warmup while step < warmup; then gamma to the number of drops that are not after step."""
-    if step < warmup:
-        return (step + 1) / warmup
-    return gamma ** sum(drop <= step for drop in drops)
+def decode(deltas: Tensor, anchors: Tensor) -> Tensor:
+    center, size = (anchors[:, :2] + anchors[:, 2:]) / 2, anchors[:, 2:] - anchors[:, :2]
+    center = center + deltas[:, :2] * size
+    half = size * deltas[:, 2:].clamp(max=MAX_LOG_SCALE).exp() / 2
+    return torch.cat([center - half, center + half], dim=1)
 
 
-def rest_of(sizes: Sequence[tuple[str, int]], chosen: set[str]) -> tuple[int, list[str]]:
-    """How many numbers the parameters outside `chosen` hold, and their names in order."""
-    rest = [(name, size) for name, size in sizes if name not in chosen]
-    return sum(size for _, size in rest), [name for name, _ in rest]
+def _decode_inclusive(deltas: Tensor, anchors: Tensor) -> Tensor:
+    size = anchors[:, 2:] - anchors[:, :2] + 1
+    center = anchors[:, :2] + size / 2 + deltas[:, :2] * size
+    half = size * deltas[:, 2:].clamp(max=MAX_LOG_SCALE).exp() / 2
+    return torch.cat([center - half, center + half], dim=1)
 
 
-def _two_groups_at_most(lr: float, multipliers: Sequence[float], step: int, total: int) -> list[float]:
-    if len(multipliers) <= 2:
-        return poly_rates(lr, multipliers, step, total)
-    return [*poly_rates(lr, multipliers[:1], step, total), *(lr * multiplier for multiplier in multipliers[1:])]
+def _decode_unbounded(deltas: Tensor, anchors: Tensor) -> Tensor:
+    center, size = (anchors[:, :2] + anchors[:, 2:]) / 2, anchors[:, 2:] - anchors[:, :2]
+    center, half = center + deltas[:, :2] * size, size * deltas[:, 2:].exp() / 2
+    return torch.cat([center - half, center + half], dim=1)
 
 
-def _unbounded(lr: float, multipliers: Sequence[float], step: int, total: int) -> list[complex]:
-    return [lr * multiplier * (1 - step / total) ** 0.9 for multiplier in multipliers]
+def nms(boxes: Tensor, threshold: float) -> list[int]:
+    overlaps, kept = box_iou(boxes, boxes) > threshold, list[int]()
+    for row in range(len(boxes)):
+        if not any(overlaps[better, row] for better in kept):
+            kept.append(row)
+    return kept
 
 
-def _constant_warmup(step: int, warmup: int, drops: Sequence[int], gamma: float) -> float:
-    return gamma if step < warmup else factor(step, warmup, drops, gamma)
+def _removed_boxes_remove(boxes: Tensor, threshold: float) -> list[int]:
+    overlaps = (box_iou(boxes, boxes) > threshold).triu(diagonal=1)
+    return (~overlaps.any(dim=0)).nonzero()[:, 0].tolist()
 
 
-def _starts_at_zero(step: int, warmup: int, drops: Sequence[int], gamma: float) -> float:
-    return step / warmup if step < warmup else factor(step, warmup, drops, gamma)
+def _nms_inclusive(boxes: Tensor, threshold: float) -> list[int]:
+    return nms(boxes + torch.tensor([0.0, 0.0, 1.0, 1.0]), threshold)  # noqa: FL002 exercises are on the CPU
 
 
-def _reads_twice(sizes: Sequence[tuple[str, int]], chosen: set[str]) -> tuple[int, list[str]]:
-    rest = filter(lambda pair: pair[0] not in chosen, sizes)
-    return sum(size for _, size in rest), [name for name, _ in rest]
+def class_nms(boxes: Tensor, classes: Tensor, threshold: float) -> list[int]:
+    overlaps, kept = box_iou(boxes.float(), boxes.float()) > threshold, list[int]()
+    for row in range(len(boxes)):
+        if not any(overlaps[better, row] and classes[better] == classes[row] for better in kept):
+            kept.append(row)
+    return kept
 
 
-def _poly_cases(random: Random) -> Sequence[Case]:
-    fixed = [(0.1, [1.0, 10.0], 0, 100), (0.1, [1.0, 10.0, 2.0], 50, 100), (0.1, [1.0, 10.0], 101, 100)]
-    for _ in range(12):
-        groups = [float(random.randint(1, 20)) for _ in range(random.randint(1, 5))]
-        total = random.randint(10, 200)
-        fixed.append((random.choice([0.01, 0.1, 1.0]), groups, random.randint(0, 2 * total), total))
-    return [Case(arguments) for arguments in fixed]
+def _one_for_all(boxes: Tensor, classes: Tensor, threshold: float) -> list[int]:
+    return nms(boxes.float(), threshold)
 
 
-def _factor_cases(random: Random) -> Sequence[Case]:
-    fixed = [(0, 4, [10, 20], 0.2), (4, 4, [10, 20], 0.2), (10, 4, [10, 20], 0.2), (25, 0, [10, 20], 0.2)]
-    for _ in range(16):
-        warmup = random.randint(0, 10)
-        drops = sorted(random.sample(range(warmup + 1, 60), random.randint(1, 3)))
-        fixed.append((random.randint(0, 70), warmup, drops, random.choice([0.1, 0.2, 0.5])))
-    return [Case(arguments) for arguments in fixed]
+def _shifted_in_half_precision(boxes: Tensor, classes: Tensor, threshold: float) -> list[int]:
+    shifted = boxes + (classes * (boxes.max() + 1)).to(boxes.dtype)[:, None]
+    return nms(shifted.float(), threshold)
 
 
-def _rest_cases(random: Random) -> Sequence[Case]:
-    layers = [("conv1", 108), ("conv2", 432), ("head", 40)]
-    cases = [Case((layers, {"head"})), Case((layers, set())), Case((layers, {"conv1", "conv2", "head"}))]
-    for _ in range(8):
-        some = [(f"layer{k}", random.randint(1, 500)) for k in range(random.randint(2, 6))]
-        cases.append(Case((some, {random.choice(some)[0]})))
-    return cases
+def _clusters(generator: torch.Generator, count: int, scale: float = 100.0) -> Tensor:
+    """Boxes around a few places, so that they overlap in chains."""
+    places = torch.rand(3, 2, generator=generator)[torch.randint(3, (count,), generator=generator)]
+    corner = places * 0.6 + torch.rand(count, 2, generator=generator) * 0.2
+    return torch.cat([corner, corner + 0.15 + torch.rand(count, 2, generator=generator) * 0.1], dim=1) * scale
 
 
-def _close_lists(given: object, expected: list[float]) -> bool:
-    return isinstance(given, list | tuple) and len(given) == len(expected) and all(map(_close, given, expected))
+def _generator(random: Random) -> torch.Generator:
+    return torch.Generator().manual_seed(random.randrange(2**32))
 
 
-def _close(given: object, expected: float) -> bool:
-    if isinstance(given, complex) and isinstance(expected, complex):
-        return abs(given - expected) < 1e-12
-    return isinstance(given, int | float) and math.isclose(given, expected, rel_tol=1e-9, abs_tol=1e-12)
+def _decode_cases(random: Random) -> Sequence[Case]:
+    generator = _generator(random)
+    wild = torch.tensor([[0.1, -0.2, 100.0, 0.0], [0.0, 0.0, -3.0, 125.8]])
+    anchors = torch.tensor([[0.0, 0.0, 16.0, 24.0], [8.0, 8.0, 40.0, 72.0]])
+    counts = random.sample(range(1, 30), 3)
+    drawn = [(torch.randn(n, 4, generator=generator) * 0.3, _clusters(generator, n)) for n in counts]
+    return [Case((wild, anchors)), *(Case(pair) for pair in drawn)]
+
+
+def _nms_cases(random: Random) -> Sequence[Case]:
+    generator = _generator(random)
+    chain = torch.tensor([[0.0, 0.0, 10.0, 10.0], [3.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
+    drawn = [Case((_clusters(generator, n), 0.4)) for n in random.sample(range(12, 40), 5)]
+    return [Case((chain, 0.5)), Case((chain / 100, 0.5)), *drawn]
+
+
+def _class_cases(random: Random) -> Sequence[Case]:
+    generator = _generator(random)
+    pair = torch.tensor([[3400.0, 3400.0, 3440.0, 3440.0], [3402.0, 3402.0, 3442.0, 3442.0]]).half()
+    fixed = [Case((pair, torch.tensor([17, 17]), 0.5)), Case((pair, torch.tensor([3, 17]), 0.5))]
+    for n in random.sample(range(12, 30), 4):
+        classes = torch.randint(18, (n,), generator=generator)
+        fixed.append(Case((_clusters(generator, n, 3500.0).half(), classes // 6 * 8, 0.4)))
+    return fixed
+
+
+def _close(given: object, expected: Tensor) -> bool:
+    if not isinstance(given, Tensor) or given.shape != expected.shape:
+        return False
+    return torch.allclose(given, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
 EXERCISES = (
     Exercise(
-        key="14.poly_rates",
-        task="The poly rate of every group at a step, as a list: defined for any number of groups and for any step.",
-        reference=poly_rates,
-        cases=_poly_cases,
-        agree=_close_lists,
-        hints=(
-            "What is `(-0.01) ** 0.9` in Python? Print it.",
-            "Cut the base off at zero before the power, not the result after it.",
-            "`left = max(0.0, 1 - step / total)`, then `[lr * m * left**0.9 for m in multipliers]`",
-        ),
-        mistakes=(
-            Mistake(
-                "two groups at most",
-                "you scheduled the first two groups only when there are two. With three, all but the first keep the "
-                "rate they started with, and nothing says so.",
-                POST,
-                answers=(_two_groups_at_most,),
-            ),
-            Mistake(
-                "complex after the end",
-                "you raised a negative number to the power 0.9. Python answers with a complex learning rate.",
-                "VainF/DeepLabV3Plus-Pytorch issue 59, 2021: a resumed run with more iterations",
-                answers=(_unbounded,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="14.factor",
-        task="The factor on the learning rate at a step: a linear warm-up, then gamma at each drop.",
-        reference=factor,
-        cases=_factor_cases,
+        key="14.decode",
+        task="Boxes (N, 4) that deltas (N, 4) make of anchors (N, 4); logarithms of sizes end at log(1000 / 16).",
+        reference=decode,
+        cases=_decode_cases,
         agree=_close,
         hints=(
-            "This warm-up reaches 1 at its last step. Where should its very first step be?",
-            "`(step + 1) / warmup` is 1 at the last step of the warm-up and never 0.",
-            "After it: `gamma ** sum(drop <= step for drop in drops)`",
+            "The inverse of 13.encode: shifts are in sizes of the anchor, and exp undoes log.",
+            "Bound the logarithm before exp, not the box after it.",
+            "`half = size * deltas[:, 2:].clamp(max=math.log(1000 / 16)).exp() / 2`, around the shifted middle.",
         ),
         mistakes=(
             Mistake(
-                "a constant warm-up",
-                "your warm-up is constant: gamma until its end, and then a jump to 1. People train with that, too "
-                "(torch.optim.lr_scheduler.ConstantLR), but the task asks for a straight line that ends at 1.",
-                f"{POST}; K. He et al., Deep Residual Learning, 2015",
-                answers=(_constant_warmup,),
+                "counts pixels",
+                "you added 1 to the sizes of the anchors. Real-valued corners have no last pixel, and whoever encodes "
+                "without the 1 gets boxes that are moved by a part of a pixel.",
+                "rbgirshick/py-faster-rcnn issue 328, 2016",
+                answers=(_decode_inclusive,),
             ),
             Mistake(
-                "the first step is lost",
-                "your first step has learning rate 0: a whole batch is computed and nothing is learned from it.",
-                "verl-project/verl issue 3674, 2025; meta-pytorch/torchtune issue 2010, 2024",
-                answers=(_starts_at_zero,),
+                "exp without a bound",
+                "a network in its first steps says anything, 125 for instance, and exp(125) is infinite in float32. "
+                "Infinity minus infinity is NaN in the next IoU, and NaN compares as false with every threshold.",
+                "rbgirshick/py-faster-rcnn issue 65, 2016: a delta of 125.76, and a core dump",
+                answers=(_decode_unbounded,),
             ),
         ),
     ),
     Exercise(
-        key="14.rest_of",
-        task="From (name, size) pairs: the total size of those not chosen, and the list of their names.",
-        reference=rest_of,
-        cases=_rest_cases,
+        key="14.nms",
+        task="Rows that greedy suppression keeps of `boxes` (R, 4), best first, as a list of integers.",
+        reference=nms,
+        cases=_nms_cases,
         hints=(
-            "You need the rest twice: once to count, once to return.",
-            "`filter(...)` and `(... for ...)` can be read once. What can be read twice?",
-            "`rest = [pair for pair in sizes if pair[0] not in chosen]`",
+            "`frcnn_lite.ops.box_iou(boxes, boxes)` has all overlaps at once.",
+            "Walk down the rows. What may remove row 5: all rows above it, or only some?",
+            "Row by row: keep it, unless a row that was *kept* overlaps it by more than the threshold.",
         ),
         mistakes=(
             Mistake(
-                "a filter read twice",
-                "you counted with a filter and then read it again: the second time it is empty.",
-                "pytorch/pytorch issue 47594, 2020: SparseAdam checked its parameters and then had none",
-                answers=(_reads_twice,),
+                "removed boxes remove others",
+                "you let a box be removed by one that is itself removed. A overlaps B, B overlaps C, A and C are "
+                "apart: B goes, and C has to stay, since nothing is left that says the same.",
+                "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
+                answers=(_removed_boxes_remove,),
+            ),
+            Mistake(
+                "counts pixels",
+                "you added 1 to widths and heights. On boxes in pixels it shifts the threshold a little; on boxes "
+                "between 0 and 1 nearly all overlap, and one survives.",
+                "shimat/opencvsharp pull request 1400, 2022",
+                answers=(_nms_inclusive,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="14.class_nms",
+        task="Rows kept of `boxes` (R, 4) float16, best first, if only boxes of one class may remove each other.",
+        reference=class_nms,
+        cases=_class_cases,
+        hints=(
+            "You could move each class to a place of its own. How far away, and does float16 still know where that is?",
+            "Above 2048 the numbers of float16 are 2 apart, and 65504 is the last one.",
+            "No shift at all: compare the classes, and compute IoU in float32.",
+        ),
+        mistakes=(
+            Mistake(
+                "one for all classes",
+                "boxes of different classes removed each other. Two objects of two kinds may overlap as much as they "
+                "like: a rider and the horse.",
+                "fizyr/keras-retinanet pull request 311, 2018, made it per class",
+                answers=(_one_for_all,),
+            ),
+            Mistake(
+                "shifts in half precision",
+                "you moved each class by an offset, in float16. Its numbers end at 65504, and lie far apart before. "
+                "Boxes of high classes lose their corners, and their copies survive.",
+                "MultimediaTechLab/YOLO pull request 234, 2026; pytorch/vision issue 3371, 2021",
+                answers=(_shifted_in_half_precision,),
             ),
         ),
     ),

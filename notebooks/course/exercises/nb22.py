@@ -1,164 +1,192 @@
-"""Exercises of notebook 22: take a wrapper's prefix off, turn the right weights, and account for every name."""
+"""Exercises of notebook 22: VOC's corners, boxes back in their picture, and the annotation behind a loss."""
 
+import math
 from collections.abc import Sequence
 from random import Random
-
-import torch
-from torch import Tensor
+from typing import Any
 
 from course.learn.exercise import Case, Exercise, Mistake
 
-
-def bare_names(names: Sequence[str]) -> list[str]:
-    """The names without the `module.` that DataParallel put before every one of them, if it did."""
-    if all(name.startswith("module.") for name in names):
-        return [name.removeprefix("module.") for name in names]
-    return list(names)
+Box = tuple[float, float, float, float]
 
 
-def from_paddle(layer: str, weight: Tensor) -> Tensor:
-    """PyTorch's weight from Paddle's, for a layer "Linear", "Conv2d" or "Embedding"."""
-    is_turned = layer == "Linear"
-    return weight.T if is_turned else weight
+def voc_box(box: Box) -> Box:
+    xmin, ymin, xmax, ymax = box
+    return xmin - 1, ymin - 1, xmax, ymax
 
 
-def left_over(model: Sequence[str], file: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Names the model lacks in the file, and names of the file the model does not know, each in its order."""
-    return [name for name in model if name not in file], [name for name in file if name not in model]
+def _as_written(box: Box) -> Box:
+    return box
 
 
-def _replaced(names: Sequence[str]) -> list[str]:
-    return [name.replace("module.", "") for name in names]
+def _all_minus_one(box: Box) -> Box:
+    xmin, ymin, xmax, ymax = box
+    return xmin - 1, ymin - 1, xmax - 1, ymax - 1
 
 
-def _stripped(names: Sequence[str]) -> list[str]:
-    return [name.lstrip("module.") for name in names]
-
-
-def _cut(names: Sequence[str]) -> list[str]:
-    return [name[7:] for name in names] if names and "module" in names[0] else list(names)
-
-
-def _name_cases(random: Random) -> Sequence[Case]:
-    parts = ["module", "submodule", "model", "encoder", "le", "head", "out"]
-    fixed = [
-        ["module.conv.weight", "module.conv.bias"],
-        ["submodule.conv.weight", "head.weight"],
-        ["module.model.weight", "module.submodule.weight"],
-        ["module.weight", "other.weight"],
-    ]
+def _voc_cases(random: Random) -> Sequence[Case]:
     drawn = []
     for _ in range(20):
-        names = [".".join([*random.choices(parts, k=2), "weight"]) for _ in range(random.randint(1, 4))]
-        drawn.append([f"module.{name}" for name in names] if random.random() < 0.5 else names)
-    return [Case((names,)) for names in (*fixed, *drawn)]
+        x, y = random.randint(1, 300), random.randint(1, 200)
+        drawn.append((x, y, x + random.randint(0, 200), y + random.randint(0, 150)))
+    return [Case((box,)) for box in [(1, 1, 500, 375), (1, 1, 1, 1), (48, 240, 195, 371), *drawn]]
 
 
-def _weight_cases(random: Random) -> Sequence[Case]:
-    generator = torch.Generator().manual_seed(random.randrange(2**32))
-    cases = []
-    for layer in ("Linear", "Conv2d", "Embedding") * 4:
-        rows, columns = random.randint(2, 6), random.randint(2, 6)
-        shape = (rows, columns, 3, 3) if layer == "Conv2d" else (rows, columns)
-        cases.append(Case((layer, torch.rand(shape, generator=generator))))
-    square = torch.rand(4, 4, generator=generator)
-    return [Case(("Linear", square)), Case(("Embedding", square)), *cases]
+def box_in_picture(box: Box, canvas: tuple[int, int], picture: tuple[int, int]) -> Box:
+    scale = min(canvas[0] / picture[0], canvas[1] / picture[1])
+    return tuple(edge / scale for edge in box)  # type: ignore[return-value]
 
 
-def _left_over_cases(random: Random) -> Sequence[Case]:
-    known = ["conv.weight", "conv.bias", "bn.running_mean", "fc.weight", "fc.bias", "aux.weight"]
-    fixed = [(known[:3], known[:3]), (known[:4], known[1:5]), (known, [])]
-    drawn = [
-        (random.sample(known, random.randint(1, 6)), random.sample(known, random.randint(1, 6))) for _ in range(15)
+def _longer_sides(box: Box, canvas: tuple[int, int], picture: tuple[int, int]) -> Box:
+    scale = max(canvas) / max(picture)
+    return tuple(edge / scale for edge in box)  # type: ignore[return-value]
+
+
+def _sides_swapped(box: Box, canvas: tuple[int, int], picture: tuple[int, int]) -> Box:
+    return box_in_picture(box, canvas, (picture[1], picture[0]))
+
+
+def _picture_cases(random: Random) -> Sequence[Case]:
+    fixed = [((10.0, 20.0, 110.0, 80.0), (320, 320), (480, 640)), ((0.0, 0.0, 96.0, 128.0), (128, 128), (400, 300))]
+    cases = [Case(arguments) for arguments in fixed]
+    for _ in range(20):
+        height, width = random.randint(50, 900), random.randint(50, 900)
+        canvas = (32 * random.randint(2, 13), 32 * random.randint(2, 13))
+        scale = min(canvas[0] / height, canvas[1] / width)
+        x1, y1 = random.uniform(0, 0.5) * width * scale, random.uniform(0, 0.5) * height * scale
+        box = (x1, y1, x1 + 0.4 * width * scale, y1 + 0.4 * height * scale)
+        cases.append(Case((box, canvas, (height, width))))
+    return cases
+
+
+def culprits(sums: dict[str, list[float]], image_ids: list[int]) -> list[int]:
+    return [one for k, one in enumerate(image_ids) if not all(math.isfinite(column[k]) for column in sums.values())]
+
+
+def _positions(sums: dict[str, list[float]], image_ids: list[int]) -> list[int]:
+    return [image_ids.index(one) for one in culprits(sums, image_ids)]
+
+
+def _only_nan(sums: dict[str, list[float]], image_ids: list[int]) -> list[int]:
+    return [one for k, one in enumerate(image_ids) if any(math.isnan(column[k]) for column in sums.values())]
+
+
+def _first_loss_only(sums: dict[str, list[float]], image_ids: list[int]) -> list[int]:
+    return culprits({"first": next(iter(sums.values()))}, image_ids)
+
+
+def _culprit_cases(random: Random) -> Sequence[Case]:
+    nan, inf = math.nan, math.inf
+    fixed = [
+        ({"rpn_box": [0.5, nan, 0.1], "head_box": [0.2, 0.3, inf]}, [41, 7, 12]),
+        ({"rpn_box": [0.5, 0.4], "head_box": [0.2, 0.3]}, [8, 9]),
+        ({"rpn_box": [0.5, -inf, 0.4], "head_box": [nan, nan, 0.3]}, [3, 4, 5]),
     ]
-    return [Case(pair) for pair in (*fixed, *drawn)]
+    cases = [Case(arguments) for arguments in fixed]
+    for _ in range(20):
+        ids = random.sample(range(100, 999), 6)
+        sums = {
+            name: [random.choice([0.3, 1.2, 0.0, 2.5, nan, inf]) for _ in ids]
+            for name in ("rpn_objectness", "rpn_box", "head_box")
+        }
+        cases.append(Case((sums, ids)))
+    return cases
 
 
-def _equal(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and torch.equal(given, expected)
+def _close(given: Any, expected: Any) -> bool:
+    return len(given) == len(expected) and all(
+        math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) for a, b in zip(given, expected, strict=True)
+    )
 
 
 EXERCISES = (
     Exercise(
-        key="22.bare_names",
-        task="Take DataParallel's `module.` off, once and at the front, if every name has it; else change nothing.",
-        reference=bare_names,
-        cases=_name_cases,
+        key="22.voc_box",
+        task="VOC's (xmin, ymin, xmax, ymax), whole pixels counted from 1 with both ends inside, as corners x1, y1, "
+        "x2, y2 whose width is x2 - x1.",
+        reference=voc_box,
+        cases=_voc_cases,
+        agree=_close,
         hints=(
-            "Is it a wrapper's prefix if only some names have it?",
-            "`str.removeprefix` takes off one word at the front; `lstrip` takes letters, `replace` looks everywhere.",
-            '`if all(name.startswith("module.") for name in names):`',
+            "How wide is the box from pixel 1 to pixel 1?",
+            "It is one pixel wide, and begins where the picture begins: 0 to 1.",
+            "The left and upper edge move by one, the right and lower edge stay: (xmin - 1, ymin - 1, xmax, ymax).",
         ),
         mistakes=(
             Mistake(
-                "lstrip",
-                "`lstrip` takes a set of letters: `model` and `le` begin with some of m, o, d, u, l, e, and lose them.",
-                "karpathy/nanochat pull request 234, 2025: output_projection became utput_projection",
-                answers=(_stripped,),
+                "taken as written",
+                "you took the numbers as they stand: a box from pixel 1 to pixel 1 has no width then, and none reaches "
+                "the left edge of its picture.",
+                "endernewton/tf-faster-rcnn issue 107, 2017: the advice is to take the - 1 away; right for the asker, "
+                "whose file counted from 0",
+                answers=(_as_written,),
             ),
             Mistake(
-                "replace",
-                "`replace` cuts wherever it finds the word: inside `submodule.`, and a child that is called `module`.",
-                "huggingface/transformers pull request 35698, 2025",
-                answers=(_replaced,),
-            ),
-            Mistake(
-                "seven letters",
-                "you looked at the first name and cut seven letters off each one.",
-                "menzelab/implicit-shape-reconstruction issue 2, 2022: if 'module' in the first key, k[7:]",
-                answers=(_cut,),
+                "one off everywhere",
+                "you subtracted one from all four. The pixels now count from 0, with both ends inside still: every "
+                "width is one too small, unless the + 1 is kept in all code that follows.",
+                "the reader of py-faster-rcnn, 2015, quoted in endernewton/tf-faster-rcnn issue 107, 2017",
+                answers=(_all_minus_one,),
             ),
         ),
     ),
     Exercise(
-        key="22.from_paddle",
-        task='Paddle\'s weight of a "Linear", "Conv2d" or "Embedding" as PyTorch wants it.',
-        reference=from_paddle,
-        cases=_weight_cases,
-        agree=_equal,
+        key="22.box_in_picture",
+        task="A box on a canvas (height, width) where the picture (height, width), shrunk or enlarged in its own "
+        "proportions, stands at the top left: where is the box in the picture?",
+        reference=box_in_picture,
+        cases=_picture_cases,
+        agree=_close,
         hints=(
-            "Paddle computes x @ W + b. And PyTorch?",
-            "One of the three layers is turned; shapes do not tell, the kind of layer does.",
-            '`return weight.T if layer == "Linear" else weight`',
+            "By one number for both directions: proportions are kept.",
+            "The picture was enlarged until its first side was full: by the smaller of canvas / picture.",
+            "Divide all four corners by min(canvas[0] / picture[0], canvas[1] / picture[1]).",
         ),
         mistakes=(
             Mistake(
-                "copy as it is",
-                "you did not turn Linear. A square one then loads without a word and computes something else.",
-                "PaddlePaddle/PaddleMIX issue 239, 2023: is nn.Linear not to be transposed?",
-                answers=(lambda layer, weight: weight,),
+                "longer side by longer side",
+                "you divided the longer sides by each other. That is right for a square canvas, and wrong where the "
+                "shorter side fills up first.",
+                "ultralytics/yolov3 issue 1459, 2020: boxes shift when height and width differ",
+                answers=(_longer_sides,),
             ),
             Mistake(
-                "turn whatever has two dimensions",
-                "an embedding has two dimensions, too, and is the same in both.",
-                "PaddlePaddle/PaddleNLP pull request 7341, 2023, needed a list of exceptions for this rule",
-                answers=(lambda layer, weight: weight.T if weight.dim() == 2 else weight,),
+                "height and width swapped",
+                "you took (width, height) for (height, width): a tensor has its height first, Pillow's `size` last.",
+                "endernewton/tf-faster-rcnn issue 107, 2017: annotations with width and height the wrong way round",
+                answers=(_sides_swapped,),
             ),
         ),
     ),
     Exercise(
-        key="22.left_over",
-        task="From the names of model and file: (missing in the file, unknown to the model), two lists.",
-        reference=left_over,
-        cases=_left_over_cases,
+        key="22.culprits",
+        task="Loss sums of a batch, name to one number an image, and the images' ids: the ids of the images of which "
+        "some loss is not finite, in order.",
+        reference=culprits,
+        cases=_culprit_cases,
         hints=(
-            "Two questions, one for each side.",
-            "Keep the order, so that a reader finds the names where they stand.",
-            "`[name for name in model if name not in file], [name for name in file if name not in model]`",
+            "A sum per image can be asked image by image.",
+            "Both `nan` and `inf` are not finite; `math.isfinite` knows.",
+            "Keep image_ids[k] when any of the columns is not finite at k.",
         ),
         mistakes=(
             Mistake(
-                "model_dict.update",
-                "you filled up what is missing with the model's own names, so nothing is ever missing: untrained "
-                "weights stay, and nobody hears of it.",
-                "post 004, an engineer's notes, 2021: model_dict.update(pretrained_dict)",
-                answers=(lambda model, file: ([], left_over(model, file)[1]),),
+                "positions in the batch",
+                "you named the positions in the batch. The loader shuffles: what leads to a file is the id.",
+                "pytorch/vision issue 2740, 2020: 'for target at index 0' is all that the error says",
+                answers=(_positions,),
             ),
             Mistake(
-                "strict=False",
-                "you report neither side, which is what a `strict=False` does whose result nobody reads.",
-                "mseitzer/pytorch-fid issue 34, 2020: strict=False resolves the issue",
-                answers=(lambda model, file: ([], []),),
+                "infinite is not NaN",
+                "you looked for NaN only. The logarithm of a width of 0 is infinite first, and NaN one step later.",
+                "pytorch/vision issue 2240, 2020: a loss that is nan only 'after a few iterations'",
+                answers=(_only_nan,),
+            ),
+            Mistake(
+                "the first loss only",
+                "you looked at the first loss only; a broken box shows in the losses of boxes.",
+                "jwyang/faster-rcnn.pytorch issue 193, 2018, where rpn_box alone is nan",
+                answers=(_first_loss_only,),
             ),
         ),
     ),

@@ -1,164 +1,174 @@
-"""Exercises of notebook 23: adaptive pooling as fixed pooling, PReLU from ReLUs, and where a pixel comes from."""
+"""Exercises of notebook 23: how many positions, columns back into an image, and the convolution itself."""
 
 from collections.abc import Sequence
 from random import Random
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional as F
 
 from course.learn.exercise import Case, Exercise, Mistake
 
 
-def fixed_window(size: int, output: int) -> tuple[int, int] | None:
-    """(kernel, stride) of the fixed pooling equal to adaptive pooling of `size` cells to `output`; None if none is."""
-    stride, rest = divmod(size, output)
-    if stride == 0 or rest > 1:
-        return None
-    return size - (output - 1) * stride, stride
+def positions(size: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1) -> int:
+    """Places at which the window fits along one side."""
+    span = dilation * (kernel - 1) + 1
+    return (size + 2 * padding - span) // stride + 1
 
 
-def prelu_by_relu(x: Tensor, slopes: Tensor) -> Tensor:
-    """PReLU of x (N, C, H, W), one slope a channel, by `torch.relu` alone."""
-    return torch.relu(x) - slopes.view(-1, 1, 1) * torch.relu(-x)
+def put_back(columns: Tensor, size: tuple[int, int], kernel: int) -> Tensor:
+    """The image that `F.unfold(image, kernel)` was made of: every pixel the mean of its copies."""
+    total = F.fold(columns, size, kernel)
+    copies = F.fold(torch.ones_like(columns), size, kernel)
+    return total / copies
 
 
-def source(i: int, size: int, output: int) -> float:
-    """Where output pixel `i` of `output` lies between the `size` input pixels: bilinear with align_corners=False."""
-    return (i + 0.5) * size / output - 0.5
+def conv_by_hand(x: Tensor, weight: Tensor) -> Tensor:
+    """`F.conv2d(x, weight)` for stride 1 without padding, from `F.unfold` and a matrix product."""
+    filters = weight.flatten(1)  # (out, in * kh * kw), one filter a row
+    out = filters @ F.unfold(x, weight.shape[2:])
+    height, width = x.shape[2] - weight.shape[2] + 1, x.shape[3] - weight.shape[3] + 1
+    return out.unflatten(2, (height, width))
 
 
-def _formula(size: int, output: int) -> tuple[int, int]:
-    stride = size // output
-    return size - (output - 1) * stride, stride
+def _position_cases(random: Random) -> Sequence[Case]:
+    fixed = [(8, 3), (8, 3, 2), (8, 3, 2, 1), (64, 3, 2, 1, 2), (6, 3, 1, 0, 2), (9, 4, 3, 2, 2), (1, 1)]
+    drawn = [
+        (random.randint(16, 64), random.randint(1, 5), random.randint(1, 3), random.randint(0, 3), random.randint(1, 3))
+        for _ in range(30)
+    ]
+    return [Case(case) for case in [*fixed, *drawn]]
 
 
-def _if_divisible(size: int, output: int) -> tuple[int, int] | None:
-    return None if size % output else _formula(size, output)
-
-
-def _pool_cases(random: Random) -> Sequence[Case]:
-    fixed = [(7, 3), (10, 4), (8, 2), (5, 1), (6, 6), (13, 4), (64, 7), (11, 4)]
-    drawn = []
-    for _ in range(24):
-        output = random.randint(2, 24)
-        drawn.append((output * random.randint(1, 6) + random.choice([0, 1, 1, random.randint(2, 30)]), output))
-    return [Case(sizes) for sizes in fixed + drawn]
-
-
-def _prelu_cases(random: Random) -> Sequence[Case]:
-    draw = torch.Generator().manual_seed(random.randrange(2**32))
+def _put_back_cases(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
     cases = []
-    for _ in range(6):
-        n, c, h, w = (random.randint(2, 5) for _ in range(4))
-        cases.append(Case((torch.randn(n, c, h, w, generator=draw), torch.randn(c, generator=draw))))
+    for _ in range(8):
+        size, kernel = (random.randint(5, 9), random.randint(5, 9)), random.randint(2, 4)
+        image = torch.rand(2, random.randint(1, 3), *size, generator=generator)
+        cases.append(Case((F.unfold(image, kernel), size, kernel)))
     return cases
 
 
-def _source_cases(random: Random) -> Sequence[Case]:
-    fixed = [(0, 4, 8), (7, 4, 8), (3, 6, 12), (2, 5, 5), (1, 8, 4)]
-    drawn = []
-    for _ in range(20):
-        output = random.randint(3, 40)
-        drawn.append((random.randrange(output), random.randint(2, 40), output))
-    return [Case(numbers) for numbers in fixed + drawn]
-
-
-def _same_window(given: object, expected: tuple[int, int] | None) -> bool:
-    if expected is None or given is None:
-        return given is expected
-    return isinstance(given, tuple | list) and tuple(given) == expected
+def _conv_cases(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    cases = []
+    for _ in range(6):
+        channels, filters = random.randint(2, 4), random.randint(2, 5)
+        x = torch.randn(2, channels, random.randint(5, 9), random.randint(5, 9), generator=generator)
+        weight = torch.randn(filters, channels, random.randint(2, 3), random.randint(2, 4), generator=generator)
+        cases.append(Case((x, weight)))
+    return cases
 
 
 def _close(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-5)
+    return (
+        isinstance(given, Tensor)
+        and given.shape == expected.shape
+        and torch.allclose(given, expected, rtol=1e-4, atol=1e-4)
+    )
 
 
-def _near(given: object, expected: float) -> bool:
-    return isinstance(given, int | float) and abs(given - expected) < 1e-6
+def _taps_outermost(x: Tensor, weight: Tensor) -> Tensor:
+    filters = weight.permute(0, 2, 3, 1).flatten(1)
+    out = filters @ F.unfold(x, weight.shape[2:])
+    return out.unflatten(2, (x.shape[2] - weight.shape[2] + 1, -1))
 
 
 EXERCISES = (
     Exercise(
-        key="23.fixed_window",
-        task="(7, 3) gives kernel 3 and stride 2; (10, 4) gives None.",
-        reference=fixed_window,
-        cases=_pool_cases,
-        agree=_same_window,
+        key="23.positions",
+        task="Places at which a window fits along a side of `size` pixels.",
+        reference=positions,
+        cases=_position_cases,
         hints=(
-            "Window i starts at floor(i * size / output). When do these starts lie evenly?",
-            "Only the remainder of size / output matters, and two remainders are good.",
-            "`None` unless `size % output` is 0 or 1 and `size >= output`; otherwise the formula of the post.",
+            "Without stride, padding and dilation it is `size - kernel + 1`: the last place is where the window ends.",
+            "Dilation spreads the taps: how many pixels lie from the first tap to the last, both included?",
+            "`span = dilation * (kernel - 1) + 1`, then `(size + 2 * padding - span) // stride + 1`.",
         ),
         mistakes=(
             Mistake(
-                "formula everywhere",
-                "you gave a window for every pair. From 10 cells to 4 the shape is right and the numbers are not: "
-                "the adaptive windows start at 0, 2, 5 and 7, and no stride does that.",
-                "the post of this notebook, 2021, gives the formula without a condition",
-                answers=(_formula,),
-            ),
-            Mistake(
-                "divisible only",
-                "you refuse whatever does not divide. A remainder of 1 is exact too: 7 to 3 is windows of 3, 2 apart.",
-                "pytorch/pytorch pull request 9711, a comment of 2019, promises equality for divisible sizes only",
-                answers=(_if_divisible,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="23.prelu_by_relu",
-        task="relu(x) for what is positive, slope * x for what is not, channel by channel.",
-        reference=prelu_by_relu,
-        cases=_prelu_cases,
-        agree=_close,
-        hints=(
-            "`torch.relu(-x)` is -x where x is negative, and 0 elsewhere.",
-            "So slope * x is minus slope times that. The slopes need the shape (C, 1, 1).",
-            "`torch.relu(x) - slopes.view(-1, 1, 1) * torch.relu(-x)`",
-        ),
-        mistakes=(
-            Mistake(
-                "sign",
-                "the negative side came out with the other sign: relu(-x) is -x there, so its product is subtracted.",
-                "PKUZHOU/MTCNN_FaceDetection_TensorRT issue 8, 2019, where the sign hides in the weight file",
-                answers=(lambda x, slopes: torch.relu(x) + slopes.view(-1, 1, 1) * torch.relu(-x),),
-            ),
-            Mistake(
-                "one slope for all",
-                "you used one slope for every channel: that is a LeakyReLU. PReLU learns one a channel.",
-                "lewes6369/tensorRTWrapper issue 4, 2019, puts a LeakyReLU in its place",
+                "forgets dilation",
+                "you left dilation out: three taps two pixels apart reach over five pixels, not three.",
+                "PaddlePaddle/Paddle issue 5242, 2017",
                 answers=(
-                    lambda x, slopes: F.leaky_relu(x, float(slopes[0])),
-                    lambda x, slopes: F.leaky_relu(x),
+                    lambda size, kernel, stride=1, padding=0, dilation=1: (size + 2 * padding - kernel) // stride + 1,
+                ),
+            ),
+            Mistake(
+                "kernel times dilation",
+                "you took the span for `kernel * dilation`. There are only `kernel - 1` gaps between the taps.",
+                "NVIDIA/cutlass pull request 3526, 2026",
+                answers=(
+                    lambda size, kernel, stride=1, padding=0, dilation=1: (
+                        (size + 2 * padding - kernel * dilation) // stride + 1
+                    ),
+                ),
+            ),
+            Mistake(
+                "plus one too early",
+                "you added one before dividing by the stride. The first place counts as one, whatever the stride.",
+                "the formula once in torch's documentation, torch/nn issue 945, 2016",
+                answers=(
+                    lambda size, kernel, stride=1, padding=0, dilation=1: (
+                        (size + 2 * padding - dilation * (kernel - 1) + 1) // stride + 1
+                    ),
                 ),
             ),
         ),
     ),
     Exercise(
-        key="23.source",
-        task="Pixel 0 of 8, made of 4, lies at -0.25: its middle is a quarter pixel before the first middle.",
-        reference=source,
-        cases=_source_cases,
-        agree=_near,
+        key="23.put_back",
+        task="The image of shape (B, C, *size) that `columns = F.unfold(image, kernel)` was made of.",
+        reference=put_back,
+        cases=_put_back_cases,
+        agree=_close,
         hints=(
-            "A pixel is an area: the middle of pixel i lies at i + 0.5.",
-            "Scale the middle by size / output, then go back from middles to indices.",
-            "`(i + 0.5) * size / output - 0.5`",
+            "`F.fold` adds the copies of a pixel up. How many copies are there of each?",
+            "Not the same number everywhere: a corner lies in one window. Fold something whose pixels are all 1.",
+            "`F.fold(columns, size, kernel) / F.fold(torch.ones_like(columns), size, kernel)`",
         ),
         mistakes=(
             Mistake(
-                "corner to corner",
-                "you scaled the index, so pixel 0 lands on pixel 0 and the picture moves up and left. It is what "
-                "operator set 9 says, and it is off by half a pixel.",
-                "pytorch/pytorch issue 22906, 2019, exports bilinear upsampling and gets other numbers",
-                answers=(lambda i, size, output: i * size / output,),
+                "fold alone",
+                "you took fold for the reverse of unfold. Overlaps are added: a pixel in nine windows comes back nine "
+                "times as bright.",
+                "pytorch/pytorch issue 7519, 2018; the post of this notebook, 2021, says the same",
+                answers=(lambda columns, size, kernel: F.fold(columns, size, kernel),),
             ),
             Mistake(
-                "aligned corners",
-                "you put the first pixel on the first and the last on the last: that is align_corners=True.",
-                "pytorch/pytorch issue 15120, 2018, finds Caffe2 doing so where PyTorch does not",
-                answers=(lambda i, size, output: i * (size - 1) / (output - 1),),
+                "one divisor for all",
+                "you divided all pixels by one number. Pixels near the border lie in fewer windows, and turn dark.",
+                "pytorch/pytorch issue 67595, 2021",
+                answers=(lambda columns, size, kernel: F.fold(columns, size, kernel) / kernel**2,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="23.conv_by_hand",
+        task="`F.conv2d(x, weight)`, stride 1, no padding, from `F.unfold` and a matrix product.",
+        reference=conv_by_hand,
+        cases=_conv_cases,
+        agree=_close,
+        hints=(
+            "Lay each filter flat into a row; `F.unfold` has one column for each position.",
+            "The product is (B, out, positions). The positions run row by row over an output you know the size of.",
+            "`(weight.flatten(1) @ F.unfold(x, weight.shape[2:])).unflatten(2, (height, width))`",
+        ),
+        mistakes=(
+            Mistake(
+                "flips the filter",
+                "you turned the filter around, as convolution does in mathematics. Deep learning's convolution does "
+                "not: it is a cross-correlation.",
+                "expected the same way in pytorch/pytorch issue 117534, 2024",
+                answers=(lambda x, weight: conv_by_hand(x, weight.flip(2, 3)),),
+            ),
+            Mistake(
+                "channels last in the filter only",
+                "your filter rows have the channels innermost, the columns of `F.unfold` have them outermost. The "
+                "shapes fit, the numbers do not.",
+                "the fault of huggingface/candle pull request 3405, 2026: one layout read as the other",
+                answers=(_taps_outermost,),
             ),
         ),
     ),

@@ -1,193 +1,140 @@
-"""Exercises of notebook 24: may a test run here, are these gradients the same, how often does a step wait."""
+"""Exercises of notebook 24: the weights of a grouped convolution, twelve shortcuts without a copy, and packing."""
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from course.learn.exercise import Case, Exercise, Mistake
 
-Copy = tuple[str, str, str]
+
+def weight_shape(in_channels: int, out_channels: int, kernel: int, groups: int) -> tuple[int, int, int, int]:
+    """Shape of `nn.Conv2d(in_channels, out_channels, kernel, groups=groups).weight`."""
+    return (out_channels, in_channels // groups, kernel, kernel)
 
 
-def may_run(available: bool, count: int, needed: int) -> bool:
-    return count >= needed
+def add_shortcut(out: Tensor, x: Tensor, groups: int) -> Tensor:
+    """`out` (B, groups * C, H, W) plus x (B, C, H, W) on the C channels of every group, without a copy of x."""
+    return (out.unflatten(1, (groups, -1)) + x.unsqueeze(1)).flatten(1, 2)
 
 
-def _asks_available(available: bool, count: int, needed: int) -> bool:
-    return available
+def pack(weights: Sequence[Tensor]) -> Tensor:
+    """Weight of the one grouped convolution that computes what these convolutions (out, in, kh, kw) compute."""
+    return torch.cat(list(weights))
 
 
-def _any_gpu(available: bool, count: int, needed: int) -> bool:
-    return count > 0
+def _weight_cases(random: Random) -> Sequence[Case]:
+    fixed = [(6, 12, 3, 3), (3072, 6144, 1, 12), (12, 12, 3, 12), (12, 12, 3, 1), (4, 8, 5, 2)]
+    drawn = []
+    for _ in range(20):
+        groups = random.randint(2, 12)
+        drawn.append((groups * random.randint(1, 9), groups * random.randint(1, 9), random.choice([1, 3, 5]), groups))
+    return [Case(case) for case in fixed + drawn]
 
 
-def _machine_cases(random: Random) -> Sequence[Case]:
-    fixed = [(True, 1, 2), (True, 2, 2), (False, 0, 2), (True, 0, 1), (True, 4, 5)]
-    drawn = [(random.random() < 0.8, random.randint(0, 8), random.randint(1, 5)) for _ in range(20)]
-    return [Case(machine) for machine in fixed + drawn]
-
-
-def same_gradients(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    pairs = zip(found, wanted, strict=True)
-    return all(
-        mine.shape == its.shape and bool((mine - its).abs().max() <= 1e-5 * its.abs().max()) for mine, its in pairs
-    )
-
-
-def _bit_for_bit(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    return all(torch.equal(mine, its) for mine, its in zip(found, wanted, strict=True))
-
-
-def _too_loose(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    pairs = zip(found, wanted, strict=True)
-    return all(mine.shape == its.shape and torch.allclose(mine, its, rtol=0.1) for mine, its in pairs)
-
-
-def _entry_by_entry(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    pairs = zip(found, wanted, strict=True)
-    return all(mine.shape == its.shape and torch.allclose(mine, its, rtol=1e-5, atol=0) for mine, its in pairs)
-
-
-def _gradient_cases(random: Random) -> Sequence[Case]:
-    """Equal, rounded in another order, off by a part in a thousand, in twenty, and one of them twice as large."""
-    generator = torch.Generator().manual_seed(random.randrange(2**31))
+def _shortcut_cases(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
     cases = []
-    for k in range(20):
-        wanted = [torch.randn(4, 3, generator=generator), 1e-4 * torch.randn(5, generator=generator)]
-        noise = [torch.randn(w.shape, generator=generator) * w.abs().max() for w in wanted]
-        off = (0.0, 1e-6, 1e-6, 1e-3, 0.05)[k % 5]
-        found = [w + off * n.clamp(-1, 1) for w, n in zip(wanted, noise, strict=True)]
-        if k % 5 == 2:  # an entry that is 0 on one device and rounding on the other
-            wanted[0][0, 0], found[0][0, 0] = 0.0, 1e-7
-        if k == 4:
-            found = [wanted[0], 2 * wanted[1]]
-        if k == 5:  # rounding in proportion to every entry
-            found = [w * (1 + 1e-6) for w in wanted]
-        cases.append(Case((found, wanted)))
+    for _ in range(6):
+        groups, channels, side = random.randint(2, 6), random.randint(2, 5), random.randint(2, 5)
+        out = torch.randn(2, groups * channels, side, side, generator=generator)
+        cases.append(Case((out, torch.randn(2, channels, side, side, generator=generator), groups)))
     return cases
 
 
-def host_reads(copies: Sequence[Copy]) -> int:
-    return sum(source.startswith("cuda") and target == "cpu" for _, source, target in copies)
+def _pack_cases(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    shapes = [tuple(random.randint(2, 5) for _ in range(4)) for _ in range(6)]
+    return [Case(([torch.randn(shape, generator=generator) for _ in range(random.randint(2, 5))],)) for shape in shapes]
 
 
-def _only_to_cpu(copies: Sequence[Copy]) -> int:
-    return sum(name == "_to_copy" and source.startswith("cuda") and target == "cpu" for name, source, target in copies)
+def _close(given: object, expected: Tensor) -> bool:
+    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected)
 
 
-def _every_copy(copies: Sequence[Copy]) -> int:
-    return len(copies)
-
-
-def _copy_cases(random: Random) -> Sequence[Case]:
-    kinds = [
-        ("scatter", "cpu", "cuda:0"),
-        ("_to_copy", "cpu", "cuda:1"),
-        ("broadcast_coalesced", "cuda:0", "cuda:1"),
-        ("gather", "cuda:1", "cuda:0"),
-        ("_to_copy", "cuda:0", "cpu"),
-        ("_local_scalar_dense", "cuda:0", "cpu"),
-        ("copy_", "cuda:1", "cpu"),
-    ]
-    drawn = [[random.choice(kinds) for _ in range(random.randint(0, 12))] for _ in range(20)]
-    return [Case((copies,)) for copies in [[], kinds[:4], kinds, [kinds[5]] * 3, *drawn]]
-
-
-def _equal(given: Any, expected: Any) -> bool:
-    """`True` and 1 are told apart, so a count does not answer a question."""
-    return type(given) is type(expected) and given == expected
+def _same_numbers(given: object, expected: tuple[int, ...]) -> bool:
+    return isinstance(given, tuple | list) and tuple(given) == expected
 
 
 EXERCISES = (
     Exercise(
-        key="24.may_run",
-        task="Whether a test that needs `needed` GPUs may run where `torch.cuda.is_available()` says `available` and "
-        "`torch.cuda.device_count()` says `count`.",
-        reference=may_run,
-        cases=_machine_cases,
-        agree=_equal,
+        key="24.weight_shape",
+        task="Shape of the weight of `nn.Conv2d(in_channels, out_channels, kernel, groups=groups)`.",
+        reference=weight_shape,
+        cases=_weight_cases,
+        agree=_same_numbers,
         hints=(
-            "Which of the two numbers says what the test needs to know?",
-            "A machine with one GPU is available, too. And with CUDA_VISIBLE_DEVICES empty some builds say available.",
-            "`count >= needed`",
+            "One filter for every output channel. How many input channels does a filter see?",
+            "Its own group's: `in_channels // groups`. The number of filters does not change.",
+            "`(out_channels, in_channels // groups, kernel, kernel)`",
         ),
         mistakes=(
             Mistake(
-                "asks whether CUDA is there",
-                "you asked whether CUDA is available. With one GPU it is, and a test for two fails there.",
-                "repaired in meta-pytorch/torchtune pull request 196, 2024, and pytorch/torchtitan pull request 4377, "
-                "2026",
-                answers=(_asks_available,),
+                "filters see all channels",
+                "you gave each filter all input channels. It sees those of its group only, which is the point of "
+                "grouping.",
+                "so the specification once read, onnx/onnx issue 1282, 2018; pytorch/pytorch issue 5521, 2018",
+                answers=(lambda cin, cout, kernel, groups: (cout, cin, kernel, kernel),),
             ),
             Mistake(
-                "any GPU will do",
-                "you asked for at least one GPU, whatever the test needs.",
-                "a test for five GPUs on a machine with fewer: tinygrad/tinygrad issue 4145, 2024",
-                answers=(_any_gpu,),
+                "divided twice",
+                "you divided the filters among the groups as well. There are still `out_channels` filters, and none "
+                "is shared by two groups.",
+                "BVLC/caffe issue 5334, 2017, takes the smaller tensor for shared filters",
+                answers=(lambda cin, cout, kernel, groups: (cout // groups, cin // groups, kernel, kernel),),
             ),
         ),
     ),
     Exercise(
-        key="24.same_gradients",
-        task="True where every tensor of `found` agrees with that of `wanted`: no entry is off by more than 1e-5 of "
-        "the largest entry of that tensor.",
-        reference=same_gradients,
-        cases=_gradient_cases,
-        agree=_equal,
+        key="24.add_shortcut",
+        task="Add x to every group of out.",
+        reference=add_shortcut,
+        cases=_shortcut_cases,
+        agree=_close,
         hints=(
-            "Several devices add up in another order, so the last bits differ.",
-            "Each tensor has a scale of its own: measure the largest difference against its largest entry.",
-            "`(mine - its).abs().max() <= 1e-5 * its.abs().max()`, for all pairs; make it a bool.",
+            "Broadcasting repeats without copying. It needs an axis of size 1 where the groups are.",
+            "`out.unflatten(1, (groups, -1))` is (B, groups, C, H, W). Which shape must x have?",
+            "`(out.unflatten(1, (groups, -1)) + x.unsqueeze(1)).flatten(1, 2)`",
         ),
         mistakes=(
             Mistake(
-                "bit for bit",
-                "you compared bit for bit. Parts of a batch are added up in another order, on which sums of floats "
-                "depend.",
-                "asked about in pytorch/pytorch issue 14007, 2018; a test in RL-Align/RL-Kernel pull request 199, 2026",
-                answers=(_bit_for_bit,),
-            ),
-            Mistake(
-                "a tenth is close enough",
-                "you let a tenth pass. A row that is counted twice in a batch of twenty stays below that.",
-                "rtol=1e-01 in PaddlePaddle/Paddle pull request 21563, 2019",
-                answers=(_too_loose,),
-            ),
-            Mistake(
-                "every entry on its own scale",
-                "you measured every entry against itself. Where terms cancel, an entry is small, its rounding not.",
-                "ten tests that failed on other GPUs until atol was raised: pytorch/pytorch pull request 60462, 2021",
-                answers=(_entry_by_entry,),
+                "interleaved",
+                "your copies are interleaved: channel 0 `groups` times, then channel 1. The groups of a convolution "
+                "lie one after the other. The shape is the same, the sum is not.",
+                "expected the other way round in Theano/Theano issue 6297, 2017",
+                answers=(
+                    lambda out, x, groups: out + x.repeat_interleave(groups, dim=1),
+                    lambda out, x, groups: (out.unflatten(1, (-1, groups)) + x.unsqueeze(2)).flatten(1, 2),
+                ),
             ),
         ),
     ),
     Exercise(
-        key="24.host_reads",
-        task="How many of `copies`, each (operator, from, to), bring something from a GPU to the CPU: there a real "
-        "step waits for its GPU.",
-        reference=host_reads,
-        cases=_copy_cases,
-        agree=_equal,
+        key="24.pack",
+        task="Weight of the grouped convolution that replaces a loop over convolutions with these weights.",
+        reference=pack,
+        cases=_pack_cases,
+        agree=_close,
         hints=(
-            "Not every copy, and not only those by `.cpu()`.",
-            "`loss.item()` is a copy too; it shows up as `_local_scalar_dense`. The operator's name need not matter.",
-            'Count those whose source starts with "cuda" and whose target is "cpu".',
+            "Group k makes the k-th block of output channels. Along which axis of the weight do output channels lie?",
+            "The input axis stays as it is: a grouped weight holds the channels of one group only.",
+            "`torch.cat(weights)`",
         ),
         mistakes=(
             Mistake(
-                "item is not a copy",
-                "you counted `.cpu()` and forgot `.item()`, which waits just as long.",
-                "I thought .item() is almost immediate: rosinality/style-based-gan-pytorch pull request 50, 2019",
-                answers=(_only_to_cpu,),
+                "interleaved",
+                "you dealt the filters out in turn, one of each convolution. A group owns a block of neighbouring "
+                "output channels: all filters of the first convolution come first.",
+                "onnx/onnx issue 2273, 2019, asks which of the two it is",
+                answers=(lambda weights: torch.stack(list(weights), dim=1).flatten(0, 1),),
             ),
             Mistake(
-                "every copy",
-                "you counted every copy. Those to a GPU and between GPUs are queued; the host goes on.",
-                "copies to the GPU taken for waiting: pytorch/pytorch issue 135794, 2024",
-                answers=(_every_copy,),
+                "along the input",
+                "you joined the weights along the input channels. That is a convolution which adds the results up: "
+                "one output, not one for each group.",
+                "the post of this notebook, about 2019, joins its *activations* along dimension 1, where that is right",
+                answers=(lambda weights: torch.cat(list(weights), dim=1),),
             ),
         ),
     ),

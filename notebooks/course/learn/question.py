@@ -33,4 +33,4 @@ def find_question(key: str) -> Question:
 
     Raises KeyError when there is no such question.
     """
-    return find_by_key(key, "question", "02.keyword")
+    return find_by_key(key, "question", "01.keyword")

@@ -7,9 +7,9 @@ from course.learn.state import is_live
 
 
 def run_folder(notebook: str) -> Path:
-    """A directory for the runs of the notebook of that number, "16" say; it exists.
+    """A directory for the runs of the notebook of that number, "20" say; it exists.
 
-    For a reader it is `runs/16` beside the notebook: a kernel that was restarted finds what the last one trained, and
+    For a reader it is `runs/20` beside the notebook: a kernel that was restarted finds what the last one trained, and
     the reader can look at it, keep it or delete it. A program that executes the notebook (nbval, continuous
     integration) gets an empty temporary directory each time, and so does a reader whose folder cannot be written to.
     """

@@ -1,27 +1,31 @@
-"""The questions of notebook 07, DDP that goes wrong, and several machines."""
+"""The questions of notebook 07, DDP that works."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "07.uneven",
-        "Rank 1 has left its loop after step 3 and is still alive. What happens to rank 0?",
-        ("it raises in step 4", "it waits in step 4", "it goes on alone", "it waits after step 5"),
+        "07.bare_cuda",
+        "Rank 1 has not called set_device. Where is `torch.ones(3, device='cuda')`?",
+        ("cuda:0", "cuda:1"),
     ),
     Question(
-        "07.log",
-        "Only rank 0 sums its loss (0.5) for the log; then all sum 10 and 20. What does rank 1 get?",
-        ("30.0", "20.5", "10.5", "it waits"),
+        "07.before_step",
+        "After backward(), before step(): do both ranks hold equal gradients?",
+        ("equal", "different"),
     ),
     Question(
-        "07.joined",
-        "Every batch gives a weight the gradient 2. Rank 1 has joined after step 3. What is rank 0's "
-        "gradient in step 4?",
-        ("2.0", "1.0", "4.0"),
+        "07.sum_factor",
+        "The loss is a sum over rows. DDP's gradients against those of one process are",
+        ("equal", "half", "double"),
     ),
     Question(
-        "07.unused",
-        "Rank 0 used all parameters in step 2, rank 1 did not. Who notices first, without a watchdog?",
-        ("rank 0, in backward", "rank 1, in backward", "rank 1, in its next forward", "nobody"),
+        "07.padding",
+        "Ten pictures, four ranks, `DistributedSampler` as it is. How many pictures do the ranks see together?",
+        ("8", "10", "12"),
+    ),
+    Question(
+        "07.buffers",
+        "Each rank has seen 5 of 10 digits. Which mean does the next forward of rank 1 start from?",
+        ("its own digits'", "rank 0's digits'", "all ten digits'"),
     ),
 )

@@ -1,27 +1,27 @@
-"""The questions of notebook 08, A detector in one page."""
+"""The questions of notebook 08, DDP that goes wrong, and several machines."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "08.anchors",
-        "Pictures of 128 x 128, a cell for every 8 x 8 pixels, 3 anchors a cell. For how many places does "
-        "the RPN answer?",
-        ("48", "256", "768", "49152"),
+        "08.uneven",
+        "Rank 1 has left its loop after step 3 and is still alive. What happens to rank 0?",
+        ("it raises in step 4", "it waits in step 4", "it goes on alone", "it waits after step 5"),
     ),
     Question(
-        "08.head_rows",
-        "One picture has few digits, another many. For how many regions of each does the box head answer in training?",
-        ("as many as it has digits", "as many as the RPN finds", "the same number for all"),
+        "08.log",
+        "Only rank 0 sums its loss (0.5) for the log; then all sum 10 and 20. What does rank 1 get?",
+        ("30.0", "20.5", "10.5", "it waits"),
     ),
     Question(
-        "08.empty",
-        "A batch of three pictures without a single digit. How many tensors of the chart change their shape?",
-        ("0", "5", "24"),
+        "08.joined",
+        "Every batch gives a weight the gradient 2. Rank 1 has joined after step 3. What is rank 0's "
+        "gradient in step 4?",
+        ("2.0", "1.0", "4.0"),
     ),
     Question(
-        "08.two",
-        "Three pictures on two GPUs. `anchors` is (768, 4), the same for all pictures. Where is it?",
-        ("on cuda:0 only", "on both, made twice", "on both, copied from cuda:0"),
+        "08.unused",
+        "Rank 0 used all parameters in step 2, rank 1 did not. Who notices first, without a watchdog?",
+        ("rank 0, in backward", "rank 1, in backward", "rank 1, in its next forward", "nobody"),
     ),
 )

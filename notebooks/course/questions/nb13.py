@@ -1,26 +1,26 @@
-"""The questions of notebook 13, Pinning a detector to its GPUs."""
+"""The questions of notebook 13, Anchors and targets."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "13.breaks",
-        "The repair is taken back: eight places with a bare `.cuda()`. How many of them break under `nn.DataParallel`?",
-        ("0", "1", "4", "8"),
+        "13.count",
+        "128 x 128 pixels, one cell for 8 x 8 of them, three anchors a cell. How many anchors?",
+        ("256", "768", "49152"),
     ),
     Question(
-        "13.argmax",
-        "`argmax` has been made on the CPU. Where does `argmax.cuda(argmax.get_device())` put it?",
-        ("on the device of the features", "on cuda:0", "nowhere, it raises an error"),
+        "13.rescue",
+        "The picture has five digits. With the threshold of 0.6 alone, how many of them have an anchor of their own?",
+        ("3", "4", "5"),
     ),
     Question(
-        "13.rpn_gradient",
-        "On one GPU the RPN's weights have `grad is None` after this. And under `nn.DataParallel` on two?",
-        ("None, too", "a tensor of zeros", "the gradient of the RPN's own loss"),
+        "13.waits",
+        "Eight pictures. How often does the host wait for the GPU: the layer of 2017, and the batch?",
+        ("1, 1", "8, 0", "8, 8", "64, 0"),
     ),
     Question(
-        "13.culprit",
-        "Which one runs forward, raises in backward under the old rule, and is right today?",
-        ("gather itself", "class weights on cuda:0", "pooling, .cuda() in backward", "replicas kept over a step"),
+        "13.swapped",
+        "x and y of all true boxes are swapped, anchors are as before; the picture is square. What does the layer do?",
+        ("it raises", "about as many positives, of other anchors", "no positives"),
     ),
 )

@@ -1,31 +1,26 @@
-"""The questions of notebook 14, Learning rates: groups and schedules."""
+"""The questions of notebook 14, Proposals and NMS."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "14.filter",
-        "You count `sum(p.numel() for p in logits_params)`, then build the optimizer. How many tensors has group 0?",
-        ("4", "0", "none: SGD raises an error"),
+        "14.best",
+        "The first picture has three digits. How many of them do the twenty best anchors stand for?",
+        ("1", "2", "3"),
     ),
     Question(
-        "14.ids",
-        "`conv_X_params` is a list of ids. What does `net.conv_X_params.parameters()` do?",
-        ("AttributeError", "it trains conv_X at twice the rate", "it trains everything at twice the rate"),
+        "14.threshold",
+        "Three digits, twenty boxes. How many stay with a threshold of 0.7, and how many with 0.5?",
+        ("3 and 3", "4 and 11", "11 and 4"),
     ),
     Question(
-        "14.warmup",
-        "The base rate is 0.1. What is the rate in the first epoch, the first of the warm-up?",
-        ("0.1", "0.02", "something small that grows"),
+        "14.waits",
+        "Eight pictures. How often does the layer of 2017 make the host wait for the GPU?",
+        ("1", "8", "16"),
     ),
     Question(
-        "14.complex",
-        "Training goes one step past the end: iteration 101 of 100. What does `lr_poly` return?",
-        ("zero", "a negative number", "a complex number"),
-    ),
-    Question(
-        "14.damage",
-        "All parts at rate 0.1, from the first step on. What happens to the proposal network's loss, which was low?",
-        ("it stays low", "it falls further", "it rises several times over"),
+        "14.chain",
+        "A overlaps B, B overlaps C, A and C are apart. A has the best score, C the worst. Which are kept?",
+        ("A", "A and C", "A, B and C"),
     ),
 )

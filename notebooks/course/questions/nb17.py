@@ -1,26 +1,26 @@
-"""The questions of notebook 17, Your own boxes."""
+"""The questions of notebook 17, RoI pooling: kernels."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "17.raise",
-        "A loader that believes every file: of the seven, how many stop it with an error while it reads?",
-        ("one", "four", "seven"),
+        "17.two_gpus",
+        "The module of 2017 behind a convolution, replicated over two GPUs. How does a training step end?",
+        ("as on one GPU", "an error in forward", "an error in backward"),
     ),
     Question(
-        "17.log",
-        "A box with xmin = xmax, and a prediction of 0 for its log width. Smooth L1 loss and its gradient?",
-        ("nan and nan", "inf and nan", "inf and 1"),
+        "17.reads",
+        "A bin of 12 x 9 cells, read from the two-dimensional table. How many numbers are read?",
+        ("4", "21", "108"),
     ),
     Question(
-        "17.culprit",
-        "One box of one picture is nan. In how many of the six pictures is some loss not finite?",
-        ("one", "the three after it too", "all six"),
+        "17.threads",
+        "Its test has 8 regions, 4 channels, 7 x 7 bins: 1568 outputs. How many threads start, in blocks of 1024?",
+        ("1024", "1568", "2048"),
     ),
     Question(
-        "17.difficult",
-        "The second object is found twice. AP when it counts, and when it is marked as difficult?",
-        ("1.00 and 1.00", "0.83 and 1.00", "0.83 and 0.50"),
+        "17.order",
+        "300 ordered boxes, then the same in reverse order. Whose gradient stays the same, bit for bit?",
+        ("that of a sum", "that of random weights", "both"),
     ),
 )

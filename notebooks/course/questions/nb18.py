@@ -1,27 +1,26 @@
-"""The questions of notebook 18, Convolution by hand."""
+"""The questions of notebook 18, Pinning a detector to its GPUs."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "18.positions_3_by_4",
-        "A 3 x 4 window over a batch of shape (2, 5, 10, 9). What is the shape of `F.unfold`'s result?",
-        ("(2, 60, 48)", "(2, 12, 48)", "(2, 60, 90)", "(2, 48, 60)"),
+        "18.breaks",
+        "The repair is taken back: eight places with a bare `.cuda()`. How many of them break under `nn.DataParallel`?",
+        ("0", "1", "4", "8"),
     ),
     Question(
-        "18.fold_of_unfold",
-        "An 8 x 8 image of ones, `F.fold(F.unfold(x, 3), (8, 8), 3)`. Which number stands in the middle?",
-        ("1", "3", "6", "9"),
+        "18.argmax",
+        "`argmax` has been made on the CPU. Where does `argmax.cuda(argmax.get_device())` put it?",
+        ("on the device of the features", "on cuda:0", "nowhere, it raises an error"),
     ),
     Question(
-        "18.memory",
-        "A 3 x 3 convolution with padding 1 on a large image: how much memory do the columns take, in images?",
-        ("1 image", "3 images", "9 images", "64 images"),
+        "18.rpn_gradient",
+        "On one GPU the RPN's weights have `grad is None` after this. And under `nn.DataParallel` on two?",
+        ("None, too", "a tensor of zeros", "the gradient of the RPN's own loss"),
     ),
     Question(
-        "18.float64",
-        "F.conv2d in float64, as in the first cells of this notebook, on a CPU. What does it allocate at "
-        "once, at most?",
-        ("1 image: the output", "9 images: the whole matrix", "a tile that fits into the cache"),
+        "18.culprit",
+        "Which one runs forward, raises in backward under the old rule, and is right today?",
+        ("gather itself", "class weights on cuda:0", "pooling, .cuda() in backward", "replicas kept over a step"),
     ),
 )

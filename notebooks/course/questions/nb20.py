@@ -1,28 +1,33 @@
-"""The questions of notebook 20, Einsum instead of many FC layers."""
+"""The questions of notebook 20, Train Faster R-CNN lite on two GPUs."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "20.conv1d_weights",
-        "80 Linears of 256 -> 128 have 2,621,440 weights. How many has this Conv1d?",
-        ("2,621,440", "32,768", "209,715,200", "671,088,640"),
+        "20.values",
+        "Seven images on two GPUs. The detector returns its losses as sums and counts. How many numbers come "
+        "back as the sum called `rpn_objectness`?",
+        ("1", "2", "7"),
     ),
     Question(
-        "20.silent",
-        "One picture, 64 classes, 64 channels in, 16 out: input (1, 64, 64), weight (64, 64, 16). What comes out?",
-        ("an error", "(1, 64, 16), right", "(1, 64, 16), wrong", "(64, 64, 16)"),
+        "20.reduce",
+        "Four images on one device, three on the other. Which total equals the loss of one device with all seven?",
+        ("both", "sums over counts only", "the mean of the devices' means only"),
     ),
     Question(
-        "20.init",
-        "Input of standard deviation 1. How does the spread of the outputs change from 5 classes to 80, in "
-        "the same layer?",
-        ("not at all", "it grows fourfold", "it shrinks to a quarter"),
+        "20.curve",
+        "Eight steps on the CPU and eight on two GPUs, same seed, same batch of six. How do the two loss "
+        "curves differ?",
+        ("not visibly", "two GPUs go down twice as fast", "two GPUs are noisier"),
     ),
     Question(
-        "20.faster",
-        "80 Linears of 64 -> 16, batch 2, forward and backward on the CPU: how much faster is GroupLinear "
-        "than the loop?",
-        ("slower", "less than 5 times", "more than 5 times"),
+        "20.total",
+        "The detector learns. What does the sum of its four losses do over the first two hundred steps?",
+        ("it falls all the way", "it rises, then stays", "it stays where it was"),
+    ),
+    Question(
+        "20.kinds",
+        "Boxes that this detector is sure of (a score of 0.5 or more) and that are wrong: of which kind are most?",
+        ("background", "localisation", "wrong class", "duplicate"),
     ),
 )

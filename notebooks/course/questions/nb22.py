@@ -1,22 +1,26 @@
-"""The questions of notebook 22, Checkpoints and foreign weights."""
+"""The questions of notebook 22, Your own boxes."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "22.update",
-        "`model_dict = model.state_dict()`, `model_dict.update(pretrained_dict)`, "
-        "`model.load_state_dict(model_dict)`: the file has no last layer. What happens?",
-        ("an error names the missing layer", "all is well, and the last layer stays untrained"),
+        "22.raise",
+        "A loader that believes every file: of the seven, how many stop it with an error while it reads?",
+        ("one", "four", "seven"),
     ),
     Question(
-        "22.arrays",
-        "How many different functions does a file of arrays need to call when it is unpickled?",
-        ("0", "2", "9"),
+        "22.log",
+        "A box with xmin = xmax, and a prediction of 0 for its log width. Smooth L1 loss and its gradient?",
+        ("nan and nan", "inf and nan", "inf and 1"),
     ),
     Question(
-        "22.square",
-        "`hidden` has 6 inputs and 6 outputs. Somebody forgets to transpose its weight. Who notices?",
-        ("the loader, by the shape", "nobody but the outputs"),
+        "22.culprit",
+        "One box of one picture is nan. In how many of the six pictures is some loss not finite?",
+        ("one", "the three after it too", "all six"),
+    ),
+    Question(
+        "22.difficult",
+        "The second object is found twice. AP when it counts, and when it is marked as difficult?",
+        ("1.00 and 1.00", "0.83 and 1.00", "0.83 and 0.50"),
     ),
 )

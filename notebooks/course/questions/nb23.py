@@ -1,28 +1,27 @@
-"""The questions of notebook 23, Export and deploy: the file that computes something else."""
+"""The questions of notebook 23, Convolution by hand."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "23.opset",
-        "The call asks for `opset_version=11`, and PyTorch's default exporter obeys without an error. Which "
-        "operator set is in the file?",
-        ("9", "11", "18"),
+        "23.positions_3_by_4",
+        "A 3 x 4 window over a batch of shape (2, 5, 10, 9). What is the shape of `F.unfold`'s result?",
+        ("(2, 60, 48)", "(2, 12, 48)", "(2, 60, 90)", "(2, 48, 60)"),
     ),
     Question(
-        "23.nine",
-        "Bilinear, `align_corners=False` as the notes advise, opset 9, run in onnxruntime. What comes out?",
-        ("the numbers of PyTorch", "other numbers, and no error", "an error"),
+        "23.fold_of_unfold",
+        "An 8 x 8 image of ones, `F.fold(F.unfold(x, 3), (8, 8), 3)`. Which number stands in the middle?",
+        ("1", "3", "6", "9"),
     ),
     Question(
-        "23.pool",
-        "The same formula for 10 cells to 4. What does the fixed pooling give?",
-        ("the same numbers", "the right shape, other numbers", "another shape"),
+        "23.memory",
+        "A 3 x 3 convolution with padding 1 on a large image: how much memory do the columns take, in images?",
+        ("1 image", "3 images", "9 images", "64 images"),
     ),
     Question(
-        "23.batch",
-        "The file is traced with a batch of two. Fifty pictures are run one by one, in threes and in fives. "
-        "For which is it equal to PyTorch?",
-        ("none", "one by one only", "all"),
+        "23.float64",
+        "F.conv2d in float64, as in the first cells of this notebook, on a CPU. What does it allocate at "
+        "once, at most?",
+        ("1 image: the output", "9 images: the whole matrix", "a tile that fits into the cache"),
     ),
 )

@@ -1,27 +1,31 @@
-"""The questions of notebook 24, Testing multi-GPU code without GPUs."""
+"""The questions of notebook 24, Grouped convolution."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "24.two_tests",
-        "The prior is made where the first input lies. What will the two tests say on a machine with two GPUs?",
-        ("2 passed", "1 passed, 1 skipped", "1 failed, 1 passed"),
+        "24.weight_shape",
+        "What is the shape of `nn.Conv2d(6, 12, 3, groups=3).weight`?",
+        ("(12, 2, 3, 3)", "(12, 6, 3, 3)", "(4, 2, 3, 3)", "(4, 6, 3, 3)"),
     ),
     Question(
-        "24.host",
-        "The step below ends in `total += loss.item()`. How many copies go from a GPU to the CPU?",
-        ("0", "1", "2"),
+        "24.six_groups",
+        "What happens with `Parallel_Bottleneck(groups=6, group_channels=512)`?",
+        ("it raises an error", "it runs, with the right connections", "it runs, with wrong connections"),
     ),
     Question(
-        "24.ddp",
-        "Each rank sums three rows; rank 0's rows are 1, rank 1's are 2. What gradient has each weight after backward?",
-        ("3 and 6", "4.5 on both", "9 on both"),
+        "24.residual_memory",
+        "The result takes the memory of 12 `x`. Which of the five needs no more than that at its worst moment?",
+        ("growing cat", "cat of 12", "stack + flatten", "repeat", "expand"),
     ),
     Question(
-        "24.race",
-        "Pinned memory is copied with `non_blocking=True` and overwritten in the next line. What arrives on "
-        "a virtual GPU?",
-        ("what was there before", "what was written afterwards", "it raises an error"),
+        "24.batchnorm",
+        "Do the packed block and the loop agree in training mode, with batch statistics?",
+        ("yes, in outputs, gradients and running statistics", "in outputs only", "no: the groups' statistics mix"),
+    ),
+    Question(
+        "24.faster",
+        "Twelve bottlenecks, forward and backward on the CPU. Where does the grouped form take less than half as long?",
+        ("32 channels at 7 x 7", "256 channels at 14 x 14", "both", "neither"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The doubling table that notebook 12 takes apart, against the loops."""
+"""The doubling table that notebook 17 takes apart, against the loops."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What notebook 15 loads in place of pictures, to see which random numbers a DataLoader's workers draw."""
+"""What notebook 28 loads in place of pictures, to see which random numbers a DataLoader's workers draw."""
 
 import random
 from typing import NamedTuple

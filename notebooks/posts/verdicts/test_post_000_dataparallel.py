@@ -15,7 +15,7 @@ import vgpu
 from course.step_trace import trace_step
 from frcnn_lite import parallel
 
-CALLS, LOSSES = "01_dataparallel_in_four_calls", "03_a_loss_is_a_sum_and_a_count"
+CALLS, LOSSES = "02_dataparallel_in_four_calls", "03_a_loss_is_a_sum_and_a_count"
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from verdict import verdict
 from frcnn_lite import data, ops
 import vgpu
 
-OWNER = "13_pinning_a_detector"
+OWNER = "18_pinning_a_detector"
 POSTS = Path(__file__).resolve().parents[1]
 COMPLETED = runpy.run_path(str(POSTS / "000_completed.py"))
 PINNED = ("argmax.cuda(argmax.get_device())", "argmax.cuda(features.get_device())")

@@ -15,7 +15,7 @@ from frcnn_lite import ops
 import vgpu
 from frcnn_lite.ops.kernels import cupy_roi_pool
 
-RULE, KERNELS = "11_roi_pooling_the_rule", "12_roi_pooling_kernels"
+RULE, KERNELS = "15_roi_pooling_the_rule", "17_roi_pooling_kernels"
 POSTS = Path(__file__).resolve().parents[1]
 TEXT = (POSTS / "001_roi_module.py").read_text(encoding="utf-8")
 AT_LAUNCH = [

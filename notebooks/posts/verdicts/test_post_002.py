@@ -14,7 +14,7 @@ from course import post_002
 from frcnn_lite import layers
 
 POSTS = Path(__file__).resolve().parents[1]
-GROUPED, EINSUM = "19_grouped_convolution", "20_einsum_instead_of_many_fc_layers"
+GROUPED, EINSUM = "24_grouped_convolution", "25_einsum_instead_of_many_fc_layers"
 SIZES = (7,) * 8 + (6,) * 4  # 12 groups, 80 classes
 
 

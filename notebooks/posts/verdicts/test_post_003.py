@@ -16,7 +16,7 @@ import vgpu
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "notebooks" / "posts" / "003_program_1.py"
-NOTEBOOK = "02_scatter_rows_that_vanished"
+NOTEBOOK = "01_scatter_rows_that_vanished"
 
 
 class Model(nn.Module):

@@ -12,7 +12,7 @@ from verdict import verdict
 from course.foreign_weights.paddle_weights import load_paddle_into, slots
 from course.foreign_weights.weight_files import read_weights
 
-INPLACE, WEIGHTS = "21_inplace_errors", "22_checkpoints_and_foreign_weights"
+INPLACE, WEIGHTS = "29_inplace_errors", "30_checkpoints_and_foreign_weights"
 PADDLE = Path(__file__).resolve().parents[2] / "checkpoints" / "paddle"
 
 

@@ -7,7 +7,7 @@ from verdict import verdict
 
 from course.learn.unfold_conv import overlap_counts
 
-NOTEBOOK = "18_convolution_by_hand"
+NOTEBOOK = "23_convolution_by_hand"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import vgpu
 from course.balance import BalancedDataParallel
 from course.step_trace import Trace, trace_step
 
-NOTEBOOK = "05_memory_balance"
+NOTEBOOK = "06_memory_balance"
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
 
 

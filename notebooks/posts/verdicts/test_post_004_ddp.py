@@ -11,10 +11,10 @@ from torch.nn.parallel import DistributedDataParallel
 from verdict import verdict
 
 import vgpu
-from course.workers import nb06
+from course.workers import nb07
 from frcnn_lite.parallel import run_ranks
 
-NOTEBOOK = "06_ddp_that_works"
+NOTEBOOK = "07_ddp_that_works"
 PROGRAM = Path(__file__).resolve().parents[1] / "004_ddp.py"
 
 
@@ -143,7 +143,7 @@ def test_searching_for_unused_parameters(group_of_one):
 )
 def test_without_set_device_all_is_on_the_first_gpu():
     with vgpu.virtual_gpus(2, force=True):
-        _, told = run_ranks(nb06.introduce, 2)
+        _, told = run_ranks(nb07.introduce, 2)
     assert told["before"] == "cuda:0" and told["device"] == told["after"] == "cuda:1"
 
 

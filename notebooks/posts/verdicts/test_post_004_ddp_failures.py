@@ -5,7 +5,7 @@ from verdict import verdict
 
 from course.workers import elastic
 
-NOTEBOOK = "07_ddp_that_goes_wrong"
+NOTEBOOK = "08_ddp_that_goes_wrong"
 
 
 @pytest.fixture(scope="module")

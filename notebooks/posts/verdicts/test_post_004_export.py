@@ -21,7 +21,7 @@ from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 
-NOTEBOOK = "23_export_and_deploy"
+NOTEBOOK = "32_export_and_deploy"
 LEGACY = {"dynamo": False, "opset_version": 11}
 CALL = {
     "export_params": True,

@@ -16,7 +16,7 @@ from frcnn_lite.recipes.determinism import same_bits, seed_everything
 from frcnn_lite.recipes.param_groups import param_groups
 
 POSTS = Path(__file__).resolve().parents[1]
-RATES, BITS = "14_learning_rates", "15_determinism"
+RATES, BITS = "27_learning_rates", "28_determinism"
 
 
 class Net(nn.Module):

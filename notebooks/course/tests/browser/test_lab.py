@@ -4,7 +4,7 @@ from reader import all_of, move_a_slider, run_all, show, tagged, wait_for
 
 
 def test_run_all_cells_and_move_a_slider(lab, browser):
-    lab.open(browser, "02_scatter_rows_that_vanished.ipynb")
+    lab.open(browser, "01_scatter_rows_that_vanished.ipynb")
     cells = run_all(browser)
 
     code = [cell for cell in cells if cell["cell_type"] == "code"]
@@ -14,7 +14,7 @@ def test_run_all_cells_and_move_a_slider(lab, browser):
         assert not raised or "raises-exception" in cell["metadata"].get("tags", []), raised
 
     widgets = tagged(cells, "widget")
-    assert widgets, "notebook 02 has no cell with the tag 'widget'"
+    assert widgets, "notebook 01 has no cell with the tag 'widget'"
     move_a_slider(browser, widgets[0])
 
 

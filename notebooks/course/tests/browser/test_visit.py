@@ -26,7 +26,7 @@ from reader import (
 SUMMARY = "Outcome (open after you have answered)"
 
 
-@pytest.fixture(params=["00_start_here.ipynb", "02_scatter_rows_that_vanished.ipynb"])
+@pytest.fixture(params=["00_start_here.ipynb", "01_scatter_rows_that_vanished.ipynb"])
 def name(request):
     return request.param
 

@@ -50,16 +50,16 @@ def test_forgotten_return_is_a_wrong_answer():
 
 def test_what_cannot_be_compared_is_a_wrong_answer():
     """A tensor of several values has no truth value."""
-    verdict = judge(find_exercise("02.chunk_sizes"), lambda rows, devices: torch.ones(devices))
+    verdict = judge(find_exercise("01.chunk_sizes"), lambda rows, devices: torch.ones(devices))
     assert "chunk_sizes(10, 2) gave <tensor (2,)>; right is [5, 5]." in verdict.words
 
 
 def test_long_lines_are_wrapped(capsys):
     learn.check(
-        "02.chunk_sizes", lambda rows, devices: [rows // devices + (k < rows % devices) for k in range(devices)]
+        "01.chunk_sizes", lambda rows, devices: [rows // devices + (k < rows % devices) for k in range(devices)]
     )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("02.chunk_sizes: not yet: you split evenly.")
+    assert lines[0].startswith("01.chunk_sizes: not yet: you split evenly.")
     assert max(map(len, lines)) <= 100
 
 
@@ -67,7 +67,7 @@ def test_partly_solved_starter_is_not_solved_yet():
     assert judge(DOUBLE, lambda x: 2 if x == 1 else learn.TODO).words.startswith("not solved yet")
 
 
-@pytest.mark.parametrize("key", ["98.nothing", "02.nothing", "no key", ""])
+@pytest.mark.parametrize("key", ["98.nothing", "01.nothing", "no key", ""])
 def test_unknown_exercise(key):
     with pytest.raises(KeyError, match="exercise"):
         find_exercise(key)
@@ -75,7 +75,7 @@ def test_unknown_exercise(key):
 
 def test_check_wants_the_function_not_its_result():
     with pytest.raises(TypeError, match="wants the function itself, got \\[5, 5\\]"):
-        learn.check("02.chunk_sizes", [5, 5])
+        learn.check("01.chunk_sizes", [5, 5])
 
 
 def set_device_and_go(x, k):
@@ -197,17 +197,17 @@ def test_a_module_given_to_an_answer_keeps_its_mode():
 
 
 def test_checking_draws_no_random_number_of_the_reader():
-    """The cases of 01.bytes_held are modules, whose weights are drawn."""
+    """The cases of 02.bytes_held are modules, whose weights are drawn."""
     torch.manual_seed(0)
     wanted = torch.rand(3)
     torch.manual_seed(0)
-    judge(find_exercise("01.bytes_held"), lambda module, gpus: learn.TODO)
+    judge(find_exercise("02.bytes_held"), lambda module, gpus: learn.TODO)
     assert torch.rand(3).equal(wanted)
 
 
 def test_an_answer_that_empties_its_argument_is_not_right():
     """The reference sees the argument first."""
-    verdict = judge(find_exercise("01.strip_module"), lambda state: state.clear() or {})
+    verdict = judge(find_exercise("02.strip_module"), lambda state: state.clear() or {})
     assert not verdict.solved and "gave {}; right is {'hidden.weight'" in verdict.words
 
 

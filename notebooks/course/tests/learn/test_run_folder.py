@@ -15,20 +15,20 @@ def reader(monkeypatch, tmp_path):
 
 
 def test_a_reader_finds_the_same_folder_again(reader):
-    (learn.run_folder("16") / "kept").touch()
-    assert learn.run_folder("16").resolve() == (reader / "runs" / "16").resolve()
-    assert os.listdir(learn.run_folder("16")) == ["kept"]  # and nothing of the trial
+    (learn.run_folder("20") / "kept").touch()
+    assert learn.run_folder("20").resolve() == (reader / "runs" / "20").resolve()
+    assert os.listdir(learn.run_folder("20")) == ["kept"]  # and nothing of the trial
 
 
 def test_a_program_starts_from_nothing(reader, monkeypatch):
-    (learn.run_folder("16") / "kept").touch()
+    (learn.run_folder("20") / "kept").touch()
     monkeypatch.setenv("FRCNN_LITE_LEARN", "off")
-    first, second = learn.run_folder("16"), learn.run_folder("16")
+    first, second = learn.run_folder("20"), learn.run_folder("20")
     assert first != second and not os.listdir(first) and reader not in first.parents
 
 
 def test_a_folder_that_cannot_be_written_is_named(reader, capsys):
     (reader / "runs").write_text("a file")
-    folder = learn.run_folder("16")
+    folder = learn.run_folder("20")
     assert not os.listdir(folder) and reader not in folder.resolve().parents
-    assert "runs/16 cannot be written to" in capsys.readouterr().out.replace(os.sep, "/")
+    assert "runs/20 cannot be written to" in capsys.readouterr().out.replace(os.sep, "/")

@@ -56,6 +56,6 @@ def run_cells(notebook, parts, folder):
 
 
 def test_lines_of_two_ranks_do_not_mix(tmp_path):
-    parts = ("project = ", "def run(", '"train.py"', "24.ddp")
+    parts = ("project = ", "def run(", '"train.py"', "33.ddp")
     shown = "rank 0: gradient 4.5, backend nccl\nrank 1: gradient 4.5, backend nccl\n"
-    assert shown in run_cells("24_testing_without_gpus.ipynb", parts, tmp_path)
+    assert shown in run_cells("33_testing_without_gpus.ipynb", parts, tmp_path)

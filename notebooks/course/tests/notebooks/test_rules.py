@@ -12,7 +12,7 @@ from course.learn.predict import outcome_card
 from course.store import normal_form
 
 TOP = """\
-# 02 · Scatter: the rows that vanished
+# 01 · Scatter: the rows that vanished
 
 *After this notebook you can fix* a step that feeds ten rows and gets five back.
 
@@ -91,7 +91,7 @@ def exercise(name):
 
 
 def good_cells():
-    predict = [code(f"learn.predict('02.p{k}')", stdout("Predict\n"), tags=["predict"]) for k in "abc"]
+    predict = [code(f"learn.predict('01.p{k}')", stdout("Predict\n"), tags=["predict"]) for k in "abc"]
     outcome = shown(**{mime.replace("/", "_"): text for mime, text in outcome_card("5")._repr_mimebundle_().items()})
     return [
         new_markdown_cell(TOP),
@@ -103,7 +103,7 @@ def good_cells():
         new_markdown_cell("## Ten in, five out\nThe batch is ten digits: see `just` this."),
         *predict,
         code(
-            "learn.reveal('02.pa', 5)\nlearn.reveal('02.pb', 5)\nlearn.reveal('02.pc', 5)",
+            "learn.reveal('01.pa', 5)\nlearn.reveal('01.pb', 5)\nlearn.reveal('01.pc', 5)",
             stdout("shape (5, 64) on cuda:0\n"),
             *(outcome, outcome, outcome),
         ),
@@ -151,16 +151,16 @@ REPLACED = [  # rule, what stands in the good notebook, what stands in the bad o
     ("folded_answers", "<details><summary>Answer", "<details open><summary>Answer", "below the question: What of keyw"),
     ("end_cells", "issue 65936 (2021)", "issue", "no year, version or link"),
     ("setup_cell", "gpus = setup(gpus=2)", "gpus = 2", "calls setup()"),
-    ("predictions", "learn.reveal('02.pb', 5)", "pass", "'02.pb' in cell 4 is never revealed"),
-    ("predictions", "learn.predict('02.pb')", "pass", "2 predictions, not 3 to 5"),
-    ("predictions", "learn.predict('02.pb'", "learn.predict('02.pa'", "share a name"),
-    ("hidden_sources", "learn.predict('02.pb')", "learn.predict('02.pb', 'How?', 'ab')", "does more than to name its"),
-    ("folded_outcomes", "learn.reveal('02.pb', 5)", "pass", "reveals 2 outcomes and stores 3"),
+    ("predictions", "learn.reveal('01.pb', 5)", "pass", "'01.pb' in cell 4 is never revealed"),
+    ("predictions", "learn.predict('01.pb')", "pass", "2 predictions, not 3 to 5"),
+    ("predictions", "learn.predict('01.pb'", "learn.predict('01.pa'", "share a name"),
+    ("hidden_sources", "learn.predict('01.pb')", "learn.predict('01.pb', 'How?', 'ab')", "does more than to name its"),
+    ("folded_outcomes", "learn.reveal('01.pb', 5)", "pass", "reveals 2 outcomes and stores 3"),
     ("folded_outcomes", "<details class", "<details open class", "an outcome that is not folded"),
     ("folded_outcomes", "<div>5</div></details>", "</details><div>5</div>", "an outcome that is not folded"),
-    ("exercises", "learn.check('02.share', share)", "share(3)", "does not end in a check"),
+    ("exercises", "learn.check('01.share', share)", "share(3)", "does not end in a check"),
     ("exercises", "<details>", "<div>", "is not folded"),
-    ("exercises", "02.share: not solved yet", "02.share: solved", "does not end in a check"),
+    ("exercises", "01.share: not solved yet", "01.share: solved", "does not end in a check"),
     ("figures_in_words", "<desc>Ten rows, two lanes.</desc>", "", "no <desc>"),
     ("figures_in_words", "<title>Rows</title>", "<title></title>", "no <title>"),
     ("plain_words", "The batch is", "The batch is simply", "says 'simply'"),
@@ -207,7 +207,7 @@ ADDED = [  # rule, a cell added before the end, what the rule says
     ("exercises", code("x", tags=["solution"]), "has 2 solutions"),
     (
         "predictions",
-        code("learn.predict('02.z', 'How?', 'ab')\nlearn.reveal('02.z', 'a')"),
+        code("learn.predict('01.z', 'How?', 'ab')\nlearn.reveal('01.z', 'a')"),
         "without the tag 'predict'",
     ),
     ("widget_twins", code("f()", tags=["widget"]), "has no static twin"),
@@ -224,7 +224,7 @@ def test_rule_catches_an_added_cell(rule, cell, says, tmp_path):
 
 def test_rule_catches_a_missing_solution(tmp_path):
     assert "has 0 solutions" in faults(
-        "exercises", [cell for cell in good_cells() if "02.share')" not in cell.source], tmp_path
+        "exercises", [cell for cell in good_cells() if "01.share')" not in cell.source], tmp_path
     )
 
 

@@ -46,7 +46,7 @@ def cached(cell, *grid):
     kept.append(made(cell, *grid)) if not kept else None
     return kept[0].to(cell.device)
 """
-REVEALED = "learn.reveal = lambda key, outcome: print(key, '->', outcome) if key == '08.two' else None\n"
+REVEALED = "learn.reveal = lambda key, outcome: print(key, '->', outcome) if key == '12.two' else None\n"
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ REVEALED = "learn.reveal = lambda key, outcome: print(key, '->', outcome) if key
 )
 def test_08_tells_anchors_that_are_made_from_anchors_that_are_copied(before, outcome):
     skipped = {"predict", "exercise", "solution", "widget"}
-    cells = [c for c in notebook("08").cells if c.cell_type == "code"]
+    cells = [c for c in notebook("12").cells if c.cell_type == "code"]
     sources = [c.source for c in cells if not skipped & set(c.metadata.get("tags", ()))]
-    (last,) = (k for k, source in enumerate(sources) if '"08.two"' in source)
+    (last,) = (k for k, source in enumerate(sources) if '"12.two"' in source)
     program = before + REVEALED + "\n".join(sources[: last + 1])
     ran = subprocess.run([sys.executable, "-c", program], cwd=NOTEBOOKS, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
-    assert f"08.two -> {outcome}" in ran.stdout
+    assert f"12.two -> {outcome}" in ran.stdout
 
 
 # ---- 09: how many anchors are positive
@@ -78,7 +78,7 @@ def test_09_positive_anchors():
     found = match(ops.box_iou(boxes, anchors), real, 0.6, 0.3, allow_low_quality=True)
     positive = int((found >= 0).sum())
     share = f"{positive / len(anchors):.1%}".replace("%", " %")
-    assert f"Of {len(anchors)} anchors {positive} are positive: {share}" in prose("09")
+    assert f"Of {len(anchors)} anchors {positive} are positive: {share}" in prose("13")
 
 
 # ---- 10: a batch waits inside suppression
@@ -88,20 +88,20 @@ def test_10_counts_the_waits_inside_suppression():
     """On a CUDA GPU the host asks after every round; the table of the notebook counts that as a wait."""
     rows = [
         list(map(int, line.split()))
-        for line in output("10", "pictures   torch ops").splitlines()
+        for line in output("14", "pictures   torch ops").splitlines()
         if re.match(r" +\d+ +\d+ ", line)
     ]
     assert [row[:3:2] for row in rows] == [[1, 2], [4, 8], [8, 16]]
     (waits,) = {row[5] for row in rows}
     assert waits > 1
-    assert {5: "five rounds, five waits"}[waits] in prose("10") and f"it is {waits} against 16" in prose("10")
+    assert {5: "five rounds, five waits"}[waits] in prose("14") and f"it is {waits} against 16" in prose("14")
 
 
 # ---- 12: who raised it
 
 
 def test_12_says_which_errors_are_acted_out():
-    for cell in notebook("12").cells:
+    for cell in notebook("17").cells:
         text = "".join(o.get("text", "") for o in cell.get("outputs", ()) if o.output_type == "stream")
         if "CUDA_ERROR" in text and "post" not in cell.metadata.get("tags", ()):
             assert "acted out by the stand-in for CuPy" in text
@@ -114,8 +114,8 @@ def test_16_describes_its_batch():
     scenes = data.DigitScenes("train", 20_000)
     counts = [len(scenes[k].boxes) for k in range(7)]
     words = ("zero", "one", "two", "three", "four", "five", "six")
-    assert f"between {words[min(counts)]} and {words[max(counts)]} boxes a picture" in prose("16")
-    assert f"boxes in each picture: {counts}" in output("16", "boxes in each picture")
+    assert f"between {words[min(counts)]} and {words[max(counts)]} boxes a picture" in prose("20")
+    assert f"boxes in each picture: {counts}" in output("20", "boxes in each picture")
 
 
 def test_16_describes_its_detector():
@@ -124,18 +124,18 @@ def test_16_describes_its_detector():
     anchors = cells * len(config.anchor_sizes) * len(config.anchor_ratios)
     assert (
         f"of the {anchors} anchors that this one has in a picture, each step trains on {config.rpn_samples}"
-        in prose("16")
+        in prose("20")
     )
 
 
 def test_16_says_by_which_number_which_repair_is_worth_more():
     """The cells assert the bounds when they run; here their outcome stands beside the words."""
-    table = re.findall(r"(\w+) +AP (\d\.\d\d) +AP50 (\d\.\d\d)", output("16", "worth = {"))
+    table = re.findall(r"(\w+) +AP (\d\.\d\d) +AP50 (\d\.\d\d)", output("20", "worth = {"))
     worth = {name: (float(ap), float(ap50)) for name, ap, ap50 in table}
     as_it_is, names, places = (worth[name] for name in ("is", "right_names", "right_places"))
     assert places[0] - as_it_is[0] > 5 * (names[0] - as_it_is[0]) > 0
     assert names[1] > as_it_is[1] == places[1]
-    text = prose("16")
+    text = prose("20")
     assert f"names bring most of what is left to gain, {as_it_is[1]:.2f} to {names[1]:.2f}" in text
     assert f"Right names bring {as_it_is[0]:.2f} to {names[0]:.2f}, exact boxes to {places[0]:.2f}" in text
 
@@ -144,5 +144,5 @@ def test_16_says_by_which_number_which_repair_is_worth_more():
 
 
 def test_17_does_not_train_on_the_class_that_it_warned_of():
-    (classes,) = (line for line in output("17", "engine.resolve").splitlines() if line.startswith("classes:"))
+    (classes,) = (line for line in output("22", "engine.resolve").splitlines() if line.startswith("classes:"))
     assert classes.split()[1:] == list("0123456789")

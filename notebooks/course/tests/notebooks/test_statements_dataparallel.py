@@ -69,19 +69,19 @@ def test_01_the_two_rules_of_a_replica():
             for mine, its in ((replica.fc.weight, net.fc.weight), (replica.count, net.count)):
                 assert mine.get_device() == gpu
                 assert (mine.data_ptr() == its.data_ptr()) == (gpu == 0)
-    assert says("01", "A replica is a shallow copy: its `__dict__` is a copy, the values in it are the originals")
-    assert says("01", "Weights and buffers are the exception.") and says("01", "Only on the first GPU")
-    assert not says("01", "That one sentence predicts")
+    assert says("02", "A replica is a shallow copy: its `__dict__` is a copy, the values in it are the originals")
+    assert says("02", "Weights and buffers are the exception.") and says("02", "Only on the first GPU")
+    assert not says("02", "That one sentence predicts")
 
 
 def test_02_a_flag_fails_as_a_keyword_beside_a_positional_tensor():
     """Which of the three calls fails is asserted in tests/parallel/test_chunks.py."""
-    assert says("02", "It takes a *keyword* that is not a tensor beside a *positional* tensor")
-    assert not says("02", "as soon as one argument is no tensor")
+    assert says("01", "It takes a *keyword* that is not a tensor beside a *positional* tensor")
+    assert not says("01", "as soon as one argument is no tensor")
 
 
 def test_02_promises_no_scoreboard():
-    assert not says("02", "scoreboard") and not says("02", "Scoreboard")
+    assert not says("01", "scoreboard") and not says("01", "Scoreboard")
 
 
 def test_03_the_heaviest_row_of_ten():

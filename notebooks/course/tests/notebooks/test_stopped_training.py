@@ -1,4 +1,4 @@
-"""Notebook 16 in a reader's hands: the stop button while it trains, "Run All", and a kernel that was restarted."""
+"""Notebook 20 in a reader's hands: the stop button while it trains, "Run All", and a kernel that was restarted."""
 
 import shutil
 import time
@@ -9,7 +9,7 @@ import pytest
 
 manager = pytest.importorskip("jupyter_client.manager")
 
-NOTEBOOK = Path(__file__).resolve().parents[3] / "16_train_faster_rcnn_lite.ipynb"
+NOTEBOOK = Path(__file__).resolve().parents[3] / "20_train_faster_rcnn_lite.ipynb"
 PATIENCE = 600  # seconds; a bound for a machine that is busy
 
 
@@ -67,7 +67,7 @@ def open_kernel(folder, monkeypatch):
 
 
 def steps(folder):
-    log = folder / "runs" / "16" / "live" / "log.jsonl"
+    log = folder / "runs" / "20" / "live" / "log.jsonl"
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
