@@ -87,6 +87,7 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
     cases = exercise.cases(Random(SEED))
     given: list[Any] = []
     expected: list[Any] = []
+    raised: Exception | None = None
     for case in cases:
         expected.append(case.call(exercise.reference))  # first: the reader's function may change its arguments
         around = Surroundings((case.args, case.kwargs))
@@ -95,9 +96,8 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
         except NotImplementedError:
             given.append(TODO)
         except Exception as error:
-            return Verdict(
-                False, f"not yet. {case.show(exercise.name)} raises {type(error).__name__}: {_first_line(error)}"
-            )
+            raised = error
+            break
         finally:
             moved = around.moved_to()
             around.restore()
@@ -106,13 +106,20 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
         if moved is not None:
             after = f"After {case.show(exercise.name)} the current GPU was {moved}, before it {around.device}."
             return Verdict(False, f"not yet: {MOVED.message} ({MOVED.source})\n  {after}", MOVED)
+    if raised is not None:
+        mistake = next((m for m in exercise.mistakes if _raises(m, case, raised)), None)
+        call = f"{case.show(exercise.name)} raises {type(raised).__name__}: {_first_line(raised)}"
+        return Verdict(False, f"{_lead(mistake)} {call}" if mistake is None else f"{_lead(mistake)}\n  {call}", mistake)
     wrong = _first_difference(exercise, given, expected)
     if wrong is None:
         return Verdict(True, f"solved. {len(cases)} calls agree with the reference.")
     mistake = next((m for m in exercise.mistakes if _is(m, exercise, cases, given)), None)
-    lead = "not yet." if mistake is None else f"not yet: {mistake.message} ({mistake.source})"
     call = f"{cases[wrong].show(exercise.name)} gave {show(given[wrong])}; right is {show(expected[wrong])}."
-    return Verdict(False, f"{lead}\n  {call}", mistake)
+    return Verdict(False, f"{_lead(mistake)}\n  {call}", mistake)
+
+
+def _lead(mistake: Mistake | None) -> str:
+    return "not yet." if mistake is None else f"not yet: {mistake.message} ({mistake.source})"
 
 
 def _first_difference(exercise: Exercise, given: Sequence[Any], expected: Sequence[Any]) -> int | None:
@@ -135,6 +142,18 @@ def _is(mistake: Mistake, exercise: Exercise, cases: Sequence[Case], given: Sequ
         all(_agree(exercise, result, case.call(answer)) for case, result in zip(cases, given, strict=True))
         for answer in mistake.answers
     )
+
+
+def _raises(mistake: Mistake, case: Case, error: Exception) -> bool:
+    """Whether an answer that makes the mistake raises the same error on the same case."""
+    for answer in mistake.answers:
+        try:
+            case.call(answer)
+        except Exception as same:
+            # the last line: the first one of an error in a replica says which replica, and nothing else
+            if type(same) is type(error) and str(same).splitlines()[-1:] == str(error).splitlines()[-1:]:
+                return True
+    return False
 
 
 def _first_line(error: Exception) -> str:

@@ -35,6 +35,31 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Ended:
+    """How a test that a reader wrote ended on one program. `why`, the first line of the error, is not compared."""
+
+    passed: bool
+    why: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        return "a test that passes" if self.passed else f"a test that fails{': ' + self.why if self.why else ''}"
+
+
+@dataclass(frozen=True)
+class Trial(Case):
+    """A right or a wrong program for a test that the reader writes: the result of the call is how the test ended."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        try:
+            returned = super().call(function)
+        except NotImplementedError:  # a starter that is not filled in
+            raise
+        except Exception as error:
+            return Ended(False, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+        return returned if returned is TODO else Ended(True)
+
+
+@dataclass(frozen=True)
 class Mistake:
     """A wrong answer known by its behaviour.
 

@@ -2,6 +2,7 @@
 
 import operator
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 import vgpu
 from course import learn
 from course.learn.check import MOVED, find_exercise, judge
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 
 DOUBLE = Exercise(
     key="99.double",
@@ -42,6 +43,40 @@ def test_unnamed_mistake_comes_with_a_counter_example_alone():
 def test_an_exception_is_reported_not_raised():
     verdict = judge(DOUBLE, lambda x: operator.truediv(x, 0))
     assert verdict.words == "not yet. double(1) raises ZeroDivisionError: division by zero"
+
+
+def test_an_exception_that_a_mistake_is_known_for_is_named():
+    """Only where the named answer raises the same error, in the same words, on the same case."""
+    named = replace(DOUBLE, mistakes=(Mistake("item", "you indexed.", "issue 2, 2021", answers=(lambda x: x[0],)),))
+    verdict = judge(named, lambda x: 2 * x[0])
+    assert verdict.mistake is named.mistakes[0]
+    assert verdict.words == (
+        "not yet: you indexed. (issue 2, 2021)\n  double(1) raises TypeError: 'int' object is not subscriptable"
+    )
+    assert judge(named, lambda x: operator.truediv(x, 0)).mistake is None
+    assert judge(named, lambda x: len(x)).mistake is None  # a TypeError, too, in other words
+
+
+def test_a_readers_test_is_tried_on_right_and_wrong_programs():
+    """Passing where it should fail, and failing where it should pass, are both wrong; what it raised is shown."""
+
+    def is_double(program):
+        assert program(3) == 6, "not twice"
+
+    programs = {"twice": lambda x: 2 * x, "square": lambda x: x * x, "as it was": lambda x: x}
+    exercise = Exercise("99.test", "", is_double, lambda random: [Trial((p,)) for p in programs.values()], ("Run.",))
+
+    def calls_it_only(program):
+        program(3)
+
+    def wants_seven(program):
+        assert program(3) == 7, "not seven"
+
+    assert judge(exercise, is_double).solved
+    assert "gave a test that passes; right is a test that fails" in judge(exercise, calls_it_only).words
+    words = judge(exercise, wants_seven).words
+    assert "gave a test that fails: AssertionError: not seven; right is a test that passes." in words
+    assert "not solved yet" in judge(exercise, lambda program: learn.TODO).words
 
 
 def test_forgotten_return_is_a_wrong_answer():

@@ -44,7 +44,8 @@ def test_named_wrong_answer_is_recognised(key, k):
         assert not verdict.solved
         assert verdict.mistake is mistake, f"{mistake.name} was taken for {verdict.mistake and verdict.mistake.name}"
         assert mistake.message in verdict.words
-        assert "gave" in verdict.words and "right is" in verdict.words
+        compared = "gave" in verdict.words and "right is" in verdict.words
+        assert compared or " raises " in verdict.words
 
 
 @pytest.mark.parametrize("key", KEYS)

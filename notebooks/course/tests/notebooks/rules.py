@@ -13,7 +13,7 @@ from course.store import HIDDEN, normal_form
 
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
-EXERCISES, PREDICTIONS = 3, (3, 5)
+EXERCISES, PREDICTIONS = 2, (3, 5)
 TAGS = {
     *("setup", "predict", "post", "widget", "exercise", "solution"),
     *("raises-exception", "nbval-ignore-output"),
@@ -152,7 +152,7 @@ def no_times(notebook: Notebook) -> list[str]:
 
 
 def exercises(notebook: Notebook) -> list[str]:
-    """Three or more, unsolved, each with a folded solution before the next."""
+    """Two or more, unsolved, each with a folded solution before the next."""
     starters, answers = notebook.tagged("exercise"), notebook.tagged("solution")
     faults = [] if len(starters) >= EXERCISES else [f"{len(starters)} exercises, fewer than {EXERCISES}"]
     bounds = [*starters[1:], len(notebook.node.cells)]
