@@ -1,9 +1,10 @@
-"""Exercises of notebook 02: what a GPU holds during a step, and the module inside `nn.DataParallel`."""
+"""Exercises of notebook 02: what a GPU holds during a step, gather, and the prefix that a wrapper leaves in a file."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+import torch
 from torch import Tensor, nn, zeros
 
 from course.learn.exercise import Case, Exercise, Mistake
@@ -12,6 +13,10 @@ from course.learn.exercise import Case, Exercise, Mistake
 def bytes_held(module: nn.Module, gpus: int) -> list[int]:
     tensors = [*module.parameters(), *module.buffers()]
     return [sum(t.numel() * t.element_size() for t in tensors)] * gpus
+
+
+def _without_buffers(module: nn.Module, gpus: int) -> list[int]:
+    return [sum(p.numel() * p.element_size() for p in module.parameters())] * gpus
 
 
 def _split_evenly(module: nn.Module, gpus: int) -> list[int]:
@@ -35,25 +40,61 @@ def _held_cases(random: Random) -> Sequence[Case]:
     return [Case((net, 2 + k % 7)) for k, net in enumerate([nn.Linear(64, 16), *_nets(random, 12)])]
 
 
-def unwrap(model: nn.Module) -> nn.Module:
-    return model.module if isinstance(model, nn.DataParallel) else model
+def gather(outputs: Sequence[Any], device: torch.device) -> Any:
+    first = outputs[0]
+    if isinstance(first, Tensor):
+        return torch.cat([torch.atleast_1d(output).to(device) for output in outputs])
+    if isinstance(first, dict):
+        return {key: gather([output[key] for output in outputs], device) for key in first}
+    return tuple(gather(parts, device) for parts in zip(*outputs, strict=True))
 
 
-class Cropped(nn.Module):
-    """A model of the reader's own, with a child that it happens to call `module`."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.module = nn.Linear(width, 2)
+def _without_graph(outputs: Sequence[Any], device: torch.device) -> Any:
+    with torch.no_grad():
+        return gather(outputs, device)
 
 
-def _unwrap_cases(random: Random) -> Sequence[Case]:
-    plain = [nn.Linear(3, 2), Cropped(5), *_nets(random, 4), *(Cropped(random.randint(2, 99)) for _ in range(4))]
-    return [Case((model,)) for net in plain for model in (net, nn.DataParallel(net))]
+def _on_the_first(outputs: Sequence[Any], device: torch.device) -> Any:
+    return gather(outputs, torch.device("cuda", 0))
+
+
+def _output_cases(random: Random) -> Sequence[Case]:
+    """What replicas return: tensors, losses of no dimension, dicts and tuples of them, with a graph."""
+    made = torch.Generator().manual_seed(random.randrange(2**31))
+
+    def output(gpu: int, *shape: int) -> Tensor:
+        weight = torch.rand(shape, generator=made).requires_grad_()
+        return weight.to(torch.device("cuda", gpu)) * 1
+
+    def returned(kind: int) -> list[Any]:
+        sizes = [random.randint(2, 9), random.randint(1, 4)]
+        if kind == 0:
+            return [output(gpu, rows, 3) for gpu, rows in enumerate(sizes)]
+        if kind == 1:
+            return [output(gpu) for gpu in range(2)]
+        if kind == 2:
+            return [{"boxes": output(gpu, rows, 4), "loss": output(gpu)} for gpu, rows in enumerate(sizes)]
+        return [(output(gpu, rows, 2), {"loss": output(gpu)}) for gpu, rows in enumerate(sizes)]
+
+    return [Case((returned(k % 4), torch.device("cuda", k // 4 % 2))) for k in range(16)]
+
+
+def _same_outputs(given: Any, expected: Any) -> bool:
+    """The same structure; tensors with equal values on the same device, and all of them with a graph."""
+    if isinstance(expected, Tensor):
+        same = isinstance(given, Tensor) and given.device == expected.device and torch.equal(given, expected)
+        return same and given.requires_grad == expected.requires_grad
+    if isinstance(expected, dict):
+        return list(given) == list(expected) and all(_same_outputs(given[key], expected[key]) for key in expected)
+    return len(given) == len(expected) and all(map(_same_outputs, given, expected))
 
 
 def strip_module(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix("module."): tensor for name, tensor in state.items()}
+
+
+def _by_lstrip(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.lstrip("module."): tensor for name, tensor in state.items()}  # noqa: B005 the mistake itself
 
 
 def _as_the_first_key_says(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -64,6 +105,7 @@ def _as_the_first_key_says(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _state_cases(random: Random) -> Sequence[Case]:
     names = [
         ["module.hidden.weight", "module.hidden.bias"],
+        ["module.encoder.weight", "module.mean"],
         ["hidden.weight", "hidden.bias"],
         ["module.module_list.0.weight", "module.module_list.1.weight"],
         ["module_list.0.weight", "score.bias"],
@@ -104,27 +146,41 @@ EXERCISES = (
                 "read off a memory monitor in pytorch/pytorch issue 1499, 2017",
                 answers=(_only_on_the_first,),
             ),
+            Mistake(
+                "without buffers",
+                "you counted the parameters and forgot the buffers, such as BatchNorm's running statistics. Replicas "
+                "get copies of both.",
+                "they are missing from the count asked about in sovrasov/flops-counter.pytorch issue 89, 2022",
+                answers=(_without_buffers,),
+            ),
         ),
     ),
     Exercise(
-        key="02.unwrap",
-        task="The reader's own model: what `nn.DataParallel` wraps, or the model itself where nothing wraps it.",
-        reference=unwrap,
-        cases=_unwrap_cases,
-        agree=lambda given, expected: given is expected,
+        key="02.gather",
+        task="What the replicas returned, `outputs`, joined along the rows on `device`: tensors, losses of no "
+        "dimension, dicts of them and tuples of them.",
+        reference=gather,
+        cases=_output_cases,
+        agree=_same_outputs,
         hints=(
-            "`model.module` is right for a wrapped model, and an AttributeError for most others.",
-            "Ask for the type of the wrapper, not for the name of its attribute: a model may have a child `module`.",
-            "`return model.module if isinstance(model, nn.DataParallel) else model`",
+            "Start with tensors: move each to `device`, then `torch.cat`. Both are operations that autograd knows.",
+            "A loss has no dimension to join along: `torch.atleast_1d(loss)` makes a row of it.",
+            "A dict: for each key, gather what the replicas have under that key. A tuple: the same for each position.",
         ),
         mistakes=(
             Mistake(
-                "asks for the attribute",
-                "you asked whether there is an attribute `module`. A model that calls one of its own children `module` "
-                "has one too, and you returned that child.",
-                "the `try: model.module` of pytorch/pytorch issue 9176, 2018, and the `hasattr` in "
-                "huggingface/transformers pull request 29780, 2024",
-                answers=(lambda model: getattr(model, "module", model),),
+                "cuts the graph",
+                "your values are right, but they have no graph (`no_grad`, `detach`, `.data`): backward would not find "
+                "its way back to the replicas, and no weight would learn.",
+                "gathered tensors without gradients: KevinMusgrave/pytorch-metric-learning issue 10, 2020",
+                answers=(_without_graph,),
+            ),
+            Mistake(
+                "always on GPU 0",
+                "you gathered on GPU 0, whatever `device` says. That is where all outputs meet by default, and where "
+                "memory runs out first.",
+                "a first GPU at 10761 MB beside others at 3651 MB: mkocabas/EpipolarPose issue 22, 2019",
+                answers=(_on_the_first,),
             ),
         ),
     ),
@@ -158,6 +214,13 @@ EXERCISES = (
                 "you looked at the first name only, without its dot: `module_list.0.weight` begins with `module` too.",
                 "`copyStateDict`, quoted in backtime92/CRAFT-Reimplementation issue 32, 2019",
                 answers=(_as_the_first_key_says,),
+            ),
+            Mistake(
+                "lstrip",
+                '`lstrip("module.")` takes *letters* off, any of m, o, d, u, l, e and the dot, for as long as it finds '
+                "one: `module.encoder.weight` becomes `ncoder.weight`. `removeprefix` takes off the word.",
+                "the confusion for which Python got `removeprefix`: PEP 616, 2020",
+                answers=(_by_lstrip,),
             ),
         ),
     ),

@@ -114,7 +114,10 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
     if wrong is None:
         return Verdict(True, f"solved. {len(cases)} calls agree with the reference.")
     mistake = next((m for m in exercise.mistakes if _is(m, exercise, cases, given)), None)
-    call = f"{cases[wrong].show(exercise.name)} gave {show(given[wrong])}; right is {show(expected[wrong])}."
+    mine, right = show(given[wrong]), show(expected[wrong])
+    if mine == right:  # apart by less than is shown
+        mine, right = repr(given[wrong]), repr(expected[wrong])
+    call = f"{cases[wrong].show(exercise.name)} gave {mine}; right is {right}."
     return Verdict(False, f"{_lead(mistake)}\n  {call}", mistake)
 
 

@@ -103,8 +103,16 @@ class Exercise:
 
 
 def show(value: Any) -> str:
-    """A value in a sentence: tensors by shape and device, the rest by repr."""
+    """A value in a sentence: tensors by shape and device, floats to four digits, containers item by item."""
     if hasattr(value, "shape") and hasattr(value, "device"):
         place = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"<tensor {tuple(value.shape)}{place}>"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if type(value) is list:
+        return f"[{', '.join(map(show, value))}]"
+    if type(value) is tuple:
+        return f"({', '.join(map(show, value))}{',' * (len(value) == 1)})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{key!r}: {show(item)}' for key, item in value.items())}}}"
     return repr(value)

@@ -4,28 +4,30 @@ from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "02.output_cpu",
-        'torch warns: use "cpu" instead of -1. What does `data_parallel(net, digits, [0, 1], output_device="cpu")` do?',
-        ("output on the CPU", "output on cuda:0", "it raises an error"),
-    ),
-    Question(
         "02.bytes_on_gpu_1",
-        "`net` takes 5,096 bytes, weights and buffer. How many of them does `cuda:1` hold while its replica runs?",
+        "`net` takes 5,096 bytes, weights and buffer. How many of them does `cuda:1` hold while the step runs on two "
+        "GPUs?",
         ("0", "2548", "5096", "10192"),
     ),
     Question(
-        "02.seen",
-        "On four GPUs, ten rows, after one step: how long is the list `probe.seen`?",
-        ("0", "1", "4"),
+        "02.gradient",
+        "The loss is the mean over ten rows. The rows of `cuda:0` give a gradient A, those of `cuda:1` a gradient B. "
+        "What stands in `net.hidden.weight.grad` after `backward`?",
+        ("A", "(A + B) / 2", "A + B", "A on cuda:0, and B on cuda:1"),
     ),
     Question(
         "02.count",
-        "And what does the buffer `probe.count` say?",
-        ("0", "3", "10"),
+        "After one step with ten rows on two GPUs: what does the buffer `probe.count` say?",
+        ("0", "5", "10"),
     ),
     Question(
         "02.parameters",
-        "How many parameters does a replica list when asked, inside forward?",
-        ("0", "1", "4"),
+        "How many parameters does a replica list when it is asked, inside `forward`?",
+        ("0", "2", "4"),
+    ),
+    Question(
+        "02.batchnorm",
+        "BatchNorm subtracts a mean. Which one is subtracted from digit 0, on two GPUs, in training mode?",
+        ("the mean of digits 0 to 9", "the mean of digits 0 to 4", "the running mean"),
     ),
 )

@@ -19,7 +19,9 @@ from torch import Tensor, distributed
 from frcnn_lite.parallel.process_group import process_group
 
 STEPS, SAVE_EVERY, KILLED_AT = 12, 5, 8
-SECONDS = 180.0  # a guard against agents that never end, not a measurement: a busy machine needs a multiple of the usual ten
+SECONDS = (
+    180.0  # a guard against agents that never end, not a measurement: a busy machine needs a multiple of the usual ten
+)
 LR = 0.1
 
 

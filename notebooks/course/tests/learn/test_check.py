@@ -246,6 +246,22 @@ def test_an_answer_that_empties_its_argument_is_not_right():
     assert not verdict.solved and "gave {}; right is {'hidden.weight'" in verdict.words
 
 
+def test_numbers_are_shown_to_four_digits_unless_that_hides_the_difference():
+    exercise = Exercise(
+        "00.thirds",
+        "",
+        lambda n: {"parts": [1 / n] * n, "pair": (1 / n, n)},
+        lambda random: [Case((3,))],
+        (),
+        agree=lambda given, expected: given == expected,
+    )
+    verdict = judge(exercise, lambda n: {"parts": [0.25], "pair": (1 / n,)})
+    assert "gave {'parts': [0.25], 'pair': (0.3333,)}" in verdict.words
+    assert "right is {'parts': [0.3333, 0.3333, 0.3333], 'pair': (0.3333, 3)}." in verdict.words
+    close = Exercise("00.third", "", lambda n: 1 / n, lambda random: [Case((3,))], ())
+    assert "gave 0.333333; right is 0.3333333333333333." in judge(close, lambda n: 0.333333).words
+
+
 def test_idle_gpus_is_counted_by_the_rule_of_scatter():
     exercise = find_exercise("00.idle_gpus")
     for rows in range(1, 65):

@@ -1,6 +1,7 @@
 """What the prose of notebooks 00 to 04 says and no output of theirs shows: run here, and held word for word."""
 
 import functools
+import random
 import threading
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from torch.nn import parallel as torch_parallel
 import vgpu
 from course import figures
 from course.exercises.nb03 import row_weights
+from course.learn.check import find_exercise
 from frcnn_lite import parallel
 
 NOTEBOOKS = Path(__file__).resolve().parents[3]
@@ -54,7 +56,7 @@ def test_00_virtual_gpus_run_out_of_memory():
     assert says("00", "how much there is: a share of your machine's, or what you choose")
 
 
-def test_01_the_two_rules_of_a_replica():
+def test_02_the_two_rules_of_a_replica():
     class Probe(nn.Module):
         def __init__(self):
             super().__init__()
@@ -72,6 +74,25 @@ def test_01_the_two_rules_of_a_replica():
     assert says("02", "A replica is a shallow copy: its `__dict__` is a copy, the values in it are the originals")
     assert says("02", "Weights and buffers are the exception.") and says("02", "Only on the first GPU")
     assert not says("02", "That one sentence predicts")
+
+
+def test_02_gather_joins_as_torch_does():
+    with vgpu.virtual_gpus(2):
+        exercise = find_exercise("02.gather")
+        for case in exercise.cases(random.Random(0)):
+            assert exercise.agree(case.call(exercise.reference), torch_parallel.gather(*case.args))
+
+
+def test_02_a_new_thread_starts_on_gpu_0_and_records_gradients():
+    found = []
+    with vgpu.virtual_gpus(2), torch.cuda.device(1), torch.no_grad():
+        thread = threading.Thread(
+            target=lambda: found.append((torch.cuda.current_device(), torch.is_grad_enabled())),
+        )
+        thread.start()
+        thread.join()
+    assert found == [(0, True)]
+    assert says("02", "A new thread has GPU 0 as its current GPU and records gradients, whatever the caller has chosen")
 
 
 def test_02_a_flag_fails_as_a_keyword_beside_a_positional_tensor():
