@@ -94,7 +94,7 @@ def strip_module(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _by_lstrip(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.lstrip("module."): tensor for name, tensor in state.items()}  # noqa: B005 the mistake itself
+    return {name.lstrip("module."): tensor for name, tensor in state.items()}
 
 
 def _as_the_first_key_says(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
