@@ -1,10 +1,11 @@
 # A thin face of tasks.py, which does the same without make: python tasks.py lab
 #   make lab ARGS=--no-browser    arguments for the command
+#   make fresh ARGS="01 03"       new copies of these notebooks; yours are kept beside them
 #   make lab TORCH=cpu            PyTorch's CPU wheels (1 GB) instead of the CUDA build (5.8 GB)
 #   make oracle PYTORCH=DIR       also the test files of a checkout of PyTorch
 
 PYTHON ?= python3
-COMMANDS = lab test notebooks bench oracle lint clean
+COMMANDS = lab fresh test notebooks bench oracle lint clean
 
 .PHONY: help $(COMMANDS)
 

@@ -1,6 +1,8 @@
 """Every command of the project, with nothing installed but Python: `python tasks.py COMMAND [--torch cpu] [args...]`.
 
-    lab         set up, run the doctor, open JupyterLab on the first notebook   (args go to JupyterLab)
+    lab         set up, run the doctor, open JupyterLab on your own copies      (args go to JupyterLab)
+                of the notebooks, in my_notebooks/
+    fresh       new copies of the notebooks; what you have written is kept      (NN...: of these alone)
     test        set up, run the unit tests and every notebook under nbval       (args go to pytest)
     notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
     bench       run every benchmark
@@ -44,7 +46,7 @@ COURSE_ON_PATH = """
 import pathlib, sys, sysconfig
 pathlib.Path(sysconfig.get_path("purelib"), "frcnn_lite_course.pth").write_text(sys.argv[1] + "\\n", encoding="utf-8")
 """
-READERS_OWN = ("runs", "data", ".git")
+READERS_OWN = ("runs", "data", "my_notebooks", ".git")
 
 
 class TaskError(Exception):
@@ -180,10 +182,13 @@ def set_up(torch: str | None = None) -> Path:
 
 
 def lab(python: Path, args: list[str]) -> int:
-    """Run the doctor, then JupyterLab with the whole project in its file browser."""
+    """Run the doctor, then JupyterLab on the reader's copies, with the whole project in its file browser."""
     if subprocess.run([str(python), "-m", "multigpu", "doctor"], cwd=ROOT).returncode:
         say("the doctor found what is listed above; JupyterLab opens all the same")
     trust_notebooks(python)
+    say("my_notebooks/ holds copies of the series: write into them as you like (make fresh starts again)")
+    if subprocess.run([str(python), "-m", "course.my_notebooks"], cwd=ROOT).returncode:
+        say("the copies could not be made, for the reason above; JupyterLab opens the series itself")
     server = subprocess.Popen([*lab_command(python, ROOT), *args], cwd=ROOT, env=lab_environment())
     while True:
         try:
@@ -193,12 +198,13 @@ def lab(python: Path, args: list[str]) -> int:
 
 
 def lab_command(python: Path, root: Path) -> list[str]:
-    """JupyterLab on a folder that holds notebooks/, which asks nothing, tells nobody and leaves what is read as it was.
+    """JupyterLab on a project, at the reader's copy of the first notebook (where there is none: at the first notebook).
 
-    Without the manager of files, reading a notebook and saving it would change its stored outputs.
+    It asks nothing, tells nobody and leaves what is read as it was: without the manager of files, reading a notebook
+    and saving it would change its stored outputs.
     """
-    first = root / "notebooks" / "00_start_here.ipynb"
-    page = f"/lab/tree/notebooks/{first.name}" if first.exists() else "/lab"
+    first = (f"{folder}/00_start_here.ipynb" for folder in ("my_notebooks", "notebooks"))
+    page = next((f"/lab/tree/{name}" for name in first if (root / name).exists()), "/lab")
     return [
         *(str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
         "--ServerApp.contents_manager_class=course.lab.Contents",
@@ -217,7 +223,10 @@ def lab_environment() -> dict[str, str]:
 
 
 def trust_notebooks(python: Path) -> None:
-    """Let JupyterLab show the stored figures at once: of a notebook it does not trust it shows their text alone."""
+    """Let JupyterLab show the stored figures at once: of a notebook it does not trust it shows their text alone.
+
+    Trust goes by content, so an untouched copy is trusted with the notebook that it was made from.
+    """
     stored = sorted(map(str, (ROOT / "notebooks").glob("*.ipynb")))
     if stored:
         say("trusting the stored figures of notebooks/")
@@ -260,6 +269,11 @@ def test(python: Path, args: list[str]) -> int:
         codes.append(subprocess.run([*command, *arguments], cwd=folder).returncode)
     failed = [code for code in codes if code not in (0, NO_TESTS)]
     return max(failed) if failed else min(codes)  # -k may choose from one session alone
+
+
+def fresh(python: Path, args: list[str]) -> int:
+    """Start again with the reader's copies; what was written into them is put aside."""
+    return subprocess.run([str(python), "-m", "course.my_notebooks", "--fresh", *args], cwd=ROOT).returncode
 
 
 def notebooks(python: Path, args: list[str]) -> int:
@@ -305,7 +319,7 @@ def clean() -> int:
     return 0
 
 
-COMMANDS = {"lab": lab, "test": test, "notebooks": notebooks, "bench": bench, "oracle": oracle, "lint": lint}
+COMMANDS = {command.__name__: command for command in (lab, fresh, test, notebooks, bench, oracle, lint)}
 
 
 # ---------------------------------------------------------------- the command line

@@ -215,13 +215,13 @@ def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expect
     assert list(sessions.items()) == list(expected.items())
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_lab_opens_the_first_notebook_and_keeps_what_is_stored(tasks, exists):
-    if exists:
-        (tasks.ROOT / "notebooks").mkdir()
-        (tasks.ROOT / "notebooks" / "00_start_here.ipynb").touch()
+@pytest.mark.parametrize("folders", [["notebooks", "my_notebooks"], ["notebooks"], []])
+def test_lab_opens_the_readers_copy_and_keeps_what_is_stored(tasks, folders):
+    for folder in folders:
+        (tasks.ROOT / folder).mkdir()
+        (tasks.ROOT / folder / "00_start_here.ipynb").touch()
     command = tasks.lab_command(Path("python"), tasks.ROOT)
-    page = "/lab/tree/notebooks/00_start_here.ipynb" if exists else "/lab"
+    page = f"/lab/tree/{folders[-1]}/00_start_here.ipynb" if folders else "/lab"
     assert f"--LabApp.default_url={page}" in command and not [word for word in command if "token" in word]
     (manager,) = [word.partition("=")[2] for word in command if "contents_manager_class" in word]
     module, _, name = manager.rpartition(".")
@@ -248,7 +248,13 @@ def test_bench_runs_all_and_reports_the_failing_one(tasks):
 
 
 def test_clean_keeps_what_a_reader_made(tasks):
-    keep = ["runs/first/checkpoint.pt", "runs/first/__pycache__/x", "data/mine/build/x", "notebooks/02_scatter.ipynb"]
+    keep = [
+        "my_notebooks/01.ipynb",
+        "runs/first/checkpoint.pt",
+        "runs/first/__pycache__/x",
+        "data/mine/build/x",
+        "notebooks/02_scatter.ipynb",
+    ]
     remove = [".venv/x", "frcnn_lite/__pycache__/x", ".ruff_cache/x", "notebooks/.ipynb_checkpoints/x", "build/x"]
     for name in keep + remove:
         (tasks.ROOT / name).parent.mkdir(parents=True, exist_ok=True)

@@ -19,9 +19,7 @@ from torch import Tensor, distributed
 from frcnn_lite.parallel.process_group import process_group
 
 STEPS, SAVE_EVERY, KILLED_AT = 12, 5, 8
-SECONDS = (
-    180.0  # a guard against agents that never end, not a measurement: a busy machine needs a multiple of the usual ten
-)
+SECONDS = 180.0  # a guard against agents that never end; they need ten, and a multiple of it on a busy machine
 LR = 0.1
 
 
