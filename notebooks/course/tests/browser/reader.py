@@ -100,9 +100,9 @@ class Lab:
             self.server.kill()
         self.log.close()
 
-    def open(self, browser, name: str) -> None:
+    def open(self, browser, name: str, folder: str = "notebooks") -> None:
         """Show a notebook and wait until its kernel answers."""
-        browser.get(f"{self.address}/lab/tree/notebooks/{name}?token={self.token}&reset")
+        browser.get(f"{self.address}/lab/tree/{folder}/{name}?token={self.token}&reset")
         ready = f"return !!(window.jupyterapp && {NOTEBOOK}?.sessionContext?.session?.kernel?.status === 'idle')"
         wait_for("kernel", lambda: browser.execute_script(ready))
         # JupyterLab writes what it has to write about the kernel into the notebook once it knows it.

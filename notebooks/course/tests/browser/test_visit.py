@@ -23,6 +23,8 @@ from reader import (
     wait_for,
 )
 
+from course.my_notebooks import afresh, bring
+
 SUMMARY = "Outcome (open after you have answered)"
 
 
@@ -58,10 +60,13 @@ def test_a_visit_leaves_the_file_as_it_was_and_the_next_finds_everything(lab, br
     assert not is_changed(browser)
 
 
-def test_what_a_reader_writes_is_all_that_changes_in_the_file(lab, browser, project):
-    file = project / "notebooks" / "00_start_here.ipynb"
-    before = json.loads(file.read_bytes())
-    lab.open(browser, file.name)
+def test_what_a_reader_writes_is_all_that_changes_and_a_fresh_start_keeps_it(lab, browser, project):
+    series, own = project / "notebooks", project / "my_notebooks"
+    bring(series, own)
+    file = own / "00_start_here.ipynb"
+    stored = file.read_bytes()
+    before = json.loads(stored)
+    lab.open(browser, file.name, folder=own.name)
     position = tagged(before["cells"], "predict")[0]
     note = "# I would have said five.\n" + "".join(before["cells"][position]["source"])
     set_source(browser, position, note)
@@ -70,6 +75,12 @@ def test_what_a_reader_writes_is_all_that_changes_in_the_file(lab, browser, proj
     assert "".join(after["cells"][position].pop("source")) == note
     del before["cells"][position]["source"]
     assert after == before
+    assert (series / file.name).read_bytes() == stored
+    bring(series, own)
+    assert "I would have said five" in file.read_text(encoding="utf-8"), "the next start has taken the note away"
+    afresh(["00"], series, own)
+    assert file.read_bytes() == stored
+    assert "I would have said five" in (own / "before" / file.name).read_text(encoding="utf-8")
 
 
 def visit(lab, browser, name):
