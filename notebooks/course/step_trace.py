@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves
 
+from course.memory_kinds import Ledger
+
 
 @dataclass(frozen=True)
 class ReplicaCall:
@@ -45,12 +47,16 @@ class HeldTensor:
 
 @dataclass(frozen=True)
 class MemorySample:
-    """Bytes on one device at the end of `stage`: `held` then, and the most that was held since the sample before."""
+    """Bytes on one device at the end of `stage`: `held` then, and the most that was held since the sample before.
+
+    kinds: `held` by what the bytes are for, in the order of `memory_kinds.KINDS`.
+    """
 
     stage: str
     device: torch.device
     held: int
     peak: int
+    kinds: dict[str, int]
 
 
 @dataclass
@@ -71,6 +77,7 @@ class Trace:
     samples: list[MemorySample] = field(default_factory=list)
     _calls: list[ReplicaCall] = field(default_factory=list)
     _hooks: list[Any] = field(default_factory=list)
+    _ledger: Ledger = field(default_factory=Ledger)
     _lock: threading.Lock = field(default_factory=threading.Lock)  # replicas and backward run in threads
 
     @property
@@ -100,8 +107,17 @@ class Trace:
         """Bytes of parameters and buffers that were copied to `device` for this step."""
         return sum(tensor.nbytes for tensor in self.held if tensor.copied and tensor.device == device)
 
-    def mark(self, stage: str) -> None:
-        """Sample the memory of every device: `stage` ends here."""
+    def mark(self, stage: str, **kinds: Any) -> None:
+        """Sample the memory of every device: `stage` ends here.
+
+        What a stage has made is given by its kind, as in `mark("loss", outputs=[scores, loss])`: tensors in containers
+        of any depth, which keep their kind for the rest of the step. The weights, their copies and their gradients, and
+        what a replica is given and returns, have their kinds already.
+
+        Raises ValueError for a kind that is not in `memory_kinds.NAMED`.
+        """
+        for kind, tensors in kinds.items():
+            self._name(kind, tensors)
         for device in self.gpus:
             self._sample(stage, device)
 
@@ -129,7 +145,11 @@ class Trace:
         held, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
         with self._lock:
-            self.samples.append(MemorySample(stage, device, held, peak))
+            self.samples.append(MemorySample(stage, device, held, peak, self._ledger.split(held, device)))
+
+    def _name(self, kind: str, tensors: Any) -> None:
+        with self._lock:
+            self._ledger.name(kind, tensors)
 
     def _watch_calls(self, original: nn.Module) -> None:
         def called(replica: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -138,23 +158,46 @@ class Trace:
             call = ReplicaCall(device, {name: tensor.cpu() for name, tensor in tensors.items()})
             with self._lock:  # the copies do not count as memory of a GPU
                 self._calls.append(call)
+            self._name("batch", list(tensors.values()))
             for name, own in (*original.named_parameters(), *original.named_buffers()):
                 self._note_held(name, own, operator.attrgetter(name)(replica))
 
+        def returned(_: nn.Module, args: Any, output: Any) -> None:
+            self._name("outputs", output)
+            self._watch_gradients(output)
+
         self._hooks.append(original.register_forward_pre_hook(called, with_kwargs=True))
+        self._hooks.append(original.register_forward_hook(returned))
 
     def _note_held(self, name: str, own: Tensor, held: Tensor) -> None:
         copied = held.untyped_storage().data_ptr() != own.untyped_storage().data_ptr()
+        self._name("weights", held)
         with self._lock:
             self.held.append(HeldTensor(name, held.device, held.numel() * held.element_size(), copied))
         if held.requires_grad:
             self._hooks.append(held.register_hook(lambda gradient: self.gradients.append((name, gradient.device))))
+
+    def _watch_gradients(self, output: Any) -> None:
+        """Name the gradients of a replica's weights as soon as backward makes them, before they are added up."""
+        waiting = [leaf.grad_fn for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.grad_fn]
+        seen = set()
+        while waiting:
+            node = waiting.pop()
+            seen.add(node)
+            for k, (following, _) in enumerate(node.next_functions):
+                if type(following).__name__ in ("BroadcastBackward", "AccumulateGrad"):
+                    named = node.register_hook(lambda made, _, k=k: self._name("gradients", made[k]))
+                    self._hooks.append(named)
+                elif following is not None and following not in seen:
+                    waiting.append(following)
 
     def _watch_sums(self, original: nn.Module) -> None:
         for name, parameter in original.named_parameters():
             if parameter.requires_grad:
                 arrived = parameter.register_hook(lambda grad, name=name: self.sums.update({name: grad.device}))
                 self._hooks.append(arrived)
+                added = parameter.register_post_accumulate_grad_hook(lambda own: self._name("gradients", own.grad))
+                self._hooks.append(added)
 
     def _watch_memory(self, name: str, child: nn.Module) -> None:
         """Samples after the forward of a child, and after its backward, when the gradient of its input is there."""
@@ -195,6 +238,8 @@ def trace_step(module: nn.Module, gpus: Sequence[torch.device] = ()) -> Iterator
     step = Trace(list(gpus))
     with ExitStack() as stack:
         stack.callback(lambda: [hook.remove() for hook in step._hooks])
+        step._name("weights", [*original.parameters(), *original.buffers()])
+        step._name("gradients", [parameter.grad for parameter in original.parameters()])
         step._watch_calls(original)
         step._watch_sums(original)
         for gpu in gpus:

@@ -2,6 +2,7 @@
 
 from course.figures.anchor_fit import anchor_fit
 from course.figures.anchor_picture import anchor_picture
+from course.figures.balance_bars import balance_bars
 from course.figures.call_trace import CallTrace, trace_calls
 from course.figures.case_board import Ending, case_board
 from course.figures.cast_sheet import cast_sheet
@@ -39,6 +40,7 @@ __all__ = [
     "Placement",
     "anchor_fit",
     "anchor_picture",
+    "balance_bars",
     "case_board",
     "cast",
     "cast_sheet",

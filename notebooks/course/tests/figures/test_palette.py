@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from course.figures.palette import GPU_COLOURS, blend, channels, contrast, gpu_colour, ink_on
+from course.figures.palette import GPU_COLOURS, KIND_COLOURS, blend, channels, contrast, gpu_colour, ink_on
 
 # Linear RGB as a dichromat sees it: Vienot, Brettel and Mollon, "Digital video colourmaps for checking the legibility
 # of displays by dichromats", Color Research and Application 24(4), 1999.
@@ -25,16 +25,24 @@ def lab(colour, vision):
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
+@pytest.mark.parametrize("colours", [GPU_COLOURS, KIND_COLOURS], ids=["GPUs", "kinds"])
 @pytest.mark.parametrize("vision", VISION)
-def test_gpu_colours_are_far_apart(vision):
+def test_colours_are_far_apart(vision, colours):
     apart = {
-        (a, b): np.linalg.norm(lab(a, VISION[vision]) - lab(b, VISION[vision])) for a, b in combinations(GPU_COLOURS, 2)
+        (a, b): np.linalg.norm(lab(a, VISION[vision]) - lab(b, VISION[vision])) for a, b in combinations(colours, 2)
     }
     closest = min(apart, key=apart.get)
     assert apart[closest] > 10, closest  # 2.3 is the least difference an eye notices
 
 
-@pytest.mark.parametrize("colour", GPU_COLOURS)
+def test_a_kind_has_no_colour_of_a_gpu():
+    eye = VISION["three cones"]
+    apart = {(a, b): np.linalg.norm(lab(a, eye) - lab(b, eye)) for a in KIND_COLOURS for b in GPU_COLOURS}
+    closest = min(apart, key=apart.get)
+    assert apart[closest] > 10, closest
+
+
+@pytest.mark.parametrize("colour", [*GPU_COLOURS, *KIND_COLOURS])
 def test_names_on_gpu_colours_can_be_read(colour):
     assert contrast(ink_on(colour), colour) >= 4.5  # level AA of WCAG
 
