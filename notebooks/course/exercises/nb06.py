@@ -1,97 +1,134 @@
-"""Exercises of notebook 06: who holds what, the loss of a picture, chunks with a smaller first, and how small."""
+"""Exercises of notebook 06: which GPU fills first, a test for the loss of a step, and how many rows for the first."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from course.balance import balanced_chunks
-from course.learn.exercise import Case, Exercise, Mistake
-from frcnn_lite.parallel import chunk_sizes
+from course.learn.exercise import Case, Exercise, Mistake, Trial
+
+LossOf = Callable[[Tensor, Tensor, list[int]], Tensor]
 
 
-def between_steps(weights: int, states: int, gpus: int) -> list[int]:
-    return [weights * (1 + states)] + [0] * (gpus - 1)
+@dataclass(frozen=True)
+class Program:
+    """A `loss_of` for the reader's test, with a name that tells what it does."""
+
+    name: str
+    run: LossOf
+
+    def __call__(self, scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+        return self.run(scores, target, sizes)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
 
 
-def _split_evenly(weights: int, states: int, gpus: int) -> list[float]:
-    return [weights * (1 + states) / gpus] * gpus
+def held(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    found = [weights + count * row for count in rows]
+    found[0] += states * weights + sum(rows) * output
+    return found
 
 
-def _without_optimizer(weights: int, states: int, gpus: int) -> list[int]:
-    return [weights] + [0] * (gpus - 1)
+def _without_gather(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    return held(rows, row, 0, weights, states)
 
 
-def _step_cases(random: Random) -> Sequence[Case]:
-    drawn = [(random.randint(1, 500) * 1_000_000, random.randint(0, 2), random.randint(2, 8)) for _ in range(15)]
-    return [Case(arguments) for arguments in [(100_000_000, 2, 4), (45_000_000, 1, 2), (8_000_000, 0, 8), *drawn]]
+def _without_optimizer(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    return held(rows, row, output, weights, 0)
 
 
-def image_losses(scores: Tensor, target: Tensor) -> Tensor:
-    return F.cross_entropy(scores, target, reduction="none").mean(dim=(1, 2))
+def _split_weights(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    found = held(rows, row, output, weights, states)
+    return [size - weights + weights // len(rows) for size in found]
 
 
-def _mean_of_all(scores: Tensor, target: Tensor) -> Tensor:
-    return F.cross_entropy(scores, target)
+def _optimizer_everywhere(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    first, *others = held(rows, row, output, weights, states)
+    return [first, *(size + states * weights for size in others)]
 
 
-def _number(scores: Tensor, target: Tensor) -> float:
-    return F.cross_entropy(scores, target).item()
-
-
-def _score_cases(random: Random) -> Sequence[Case]:
-    shapes = [[2, 3, 4, 5], [1, 10, 2, 2], [5, 2, 3, 3]]
-    shapes += [[random.randint(2, 6) for _ in range(4)] for _ in range(8)]
-    generator = torch.Generator().manual_seed(random.randrange(2**31))
-    return [
-        Case(
-            (
-                torch.randn(shape, generator=generator),
-                torch.randint(shape[1], [shape[0], *shape[2:]], generator=generator),
-            )
+def _held_cases(random: Random) -> Sequence[Case]:
+    fixed = [([4, 20, 20, 20], 30, 10, 96, 1), ([15, 15, 15, 15], 10, 40, 60, 2), ([4, 20, 20, 20], 30, 1, 96, 0)]
+    drawn = [
+        (
+            [random.randint(1, 32) for _ in range(random.randint(2, 8))],
+            random.randint(1, 50),
+            random.randint(1, 50),
+            840 * random.randint(1, 9),
+            random.randint(0, 2),
         )
-        for shape in shapes
+        for _ in range(15)
+    ]
+    return [Case(arguments) for arguments in fixed + drawn]
+
+
+def same_loss(loss_of: LossOf) -> None:
+    scores, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    whole = F.cross_entropy(scores, target)
+    for sizes in ([1, 3, 2], [0, 4, 2]):
+        assert torch.allclose(loss_of(scores, target, sizes), whole)
+
+
+def _each(scores: Tensor, target: Tensor, sizes: list[int]) -> list[Tensor]:
+    """The losses of the rows, in the parts that the GPUs compute."""
+    return [
+        F.cross_entropy(some, wanted, reduction="none")
+        for some, wanted in zip(scores.split(sizes), target.split(sizes), strict=True)
     ]
 
 
-def _same(given: Any, expected: Any) -> bool:
-    if not (isinstance(given, Tensor) and isinstance(expected, Tensor)):
-        return isinstance(given, float) and isinstance(expected, float) and math.isclose(given, expected, rel_tol=1e-4)
-    return given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-4, atol=1e-6)
+def _right(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+    return torch.cat(_each(scores, target, sizes)).mean()
 
 
-def sizes(rows: int, gpus: int, first: int) -> list[int]:
-    if gpus == 1:
-        return [rows]
-    own = min(first, rows // gpus)
-    size, left_over = divmod(rows - own, gpus - 1)
-    return [own] + [size + (k < left_over) for k in range(gpus - 1)]
+def _mean_of_means(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+    return torch.stack([losses.mean() for losses in _each(scores, target, sizes) if len(losses)]).mean()
 
 
-def _falls_back(rows: int, gpus: int, first: int) -> list[int]:
-    """The rule of Balanced-DataParallel, with one GPU put right."""
-    if gpus == 1:
-        return [rows]
-    size, left_over = divmod(rows - first, gpus - 1)
-    if first >= size:
-        return chunk_sizes(rows, gpus)
-    return [first] + [size + (k < left_over) for k in range(gpus - 1)]
+def _stops_at_no_rows(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+    """Right while every GPU has a row; the mean of none is not a number."""
+    return sum(losses.mean() * len(losses) / len(scores) for losses in _each(scores, target, sizes))
 
 
-def _always_first(rows: int, gpus: int, first: int) -> list[int]:
-    own = rows if gpus == 1 else min(first, rows)
-    size, left_over = divmod(rows - own, max(gpus - 1, 1))
-    return [own] + [size + (k < left_over) for k in range(gpus - 1)]
+def _of_the_first(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+    return next(losses for losses in _each(scores, target, sizes) if len(losses)).mean()
 
 
-def _size_cases(random: Random) -> Sequence[Case]:
-    fixed = [(60, 4, 12), (9, 4, 3), (2, 4, 1), (5, 1, 2), (8, 3, 2), (3, 2, 3)]
-    drawn = [(random.randint(0, 40), random.randint(1, 8), random.randint(0, 8)) for _ in range(25)]
-    return [Case(arguments) for arguments in fixed + drawn]
+def _sum_of_means(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+    return torch.stack([losses.mean() for losses in _each(scores, target, sizes) if len(losses)]).sum()
+
+
+def _with_even_parts(loss_of: LossOf) -> None:
+    scores, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    assert torch.allclose(loss_of(scores, target, [2, 2, 2]), F.cross_entropy(scores, target))
+
+
+def _with_a_row_for_each(loss_of: LossOf) -> None:
+    scores, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    assert torch.allclose(loss_of(scores, target, [1, 3, 2]), F.cross_entropy(scores, target))
+
+
+def _runs(loss_of: LossOf) -> None:
+    assert loss_of(torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2]), [1, 3, 2]) > 0
+
+
+def _loss_cases(random: Random) -> Sequence[Case]:
+    fixed = {
+        "the mean of all rows": _right,
+        "a mean of means": _mean_of_means,
+        "the mean of the first part": _of_the_first,
+        "a sum of means": _sum_of_means,
+        "right, but nan where a part is empty": _stops_at_no_rows,
+    }
+    factor = 1 + random.randint(1, 999) / 1000
+    programs = [Program(name, run) for name, run in fixed.items()]
+    programs.append(Program(f"{factor} times the mean", lambda *arguments: factor * _right(*arguments)))
+    return [Trial((program,)) for program in programs]
 
 
 def first_rows(rows: int, gpus: int, row: int, extra: int) -> int:
@@ -125,22 +162,24 @@ def _row_cases(random: Random) -> Sequence[Case]:
 
 EXERCISES = (
     Exercise(
-        key="06.between_steps",
-        task="Bytes on each of `gpus` GPUs between two steps of DataParallel: a model of `weights` bytes, an optimizer "
-        "with `states` numbers for each weight, gradients set to None.",
-        reference=between_steps,
-        cases=_step_cases,
+        key="06.held",
+        task="Bytes on each GPU when the outputs have been gathered: `rows[k]` rows on GPU k, `row` bytes for each row "
+        "on the GPU that computes it, `output` bytes of a row that `forward` returns, a model of `weights` bytes, an "
+        "optimizer with `states` numbers for each weight. Gradients are None, and the batch is not counted.",
+        reference=held,
+        cases=_held_cases,
         hints=(
-            "Look at the first column of the timeline.",
-            "Replicas live for one step. Where are the parameters that `optimizer` was given?",
-            "`[weights * (1 + states)] + [0] * (gpus - 1)`",
+            "Go through the legend of the chart, kind by kind. On which GPUs does it lie after `scores gathered`?",
+            "Every GPU has a copy of the weights and its own rows. Only GPU 0 has the optimizer's state and the "
+            "outputs of all rows.",
+            "`weights + rows[k] * row` for each, and `states * weights + sum(rows) * output` more on GPU 0.",
         ),
         mistakes=(
             Mistake(
-                "split evenly",
-                "you split the model over the GPUs. DataParallel splits rows; weights it copies, whole, for one step.",
-                "the post of 2017: replicate splits the model evenly over N devices",
-                answers=(_split_evenly,),
+                "without what is gathered",
+                "you left out what `gather` makes: the outputs of all rows once more, on GPU 0.",
+                "the question of huggingface/transformers issue 279, 2019",
+                answers=(_without_gather,),
             ),
             Mistake(
                 "without the optimizer",
@@ -148,59 +187,52 @@ EXERCISES = (
                 "an answer in codertimo/BERT-pytorch issue 10, 2018",
                 answers=(_without_optimizer,),
             ),
+            Mistake(
+                "split evenly",
+                "you split the model over the GPUs. DataParallel splits rows; weights it copies whole, for one step.",
+                "a guide of 2017: replicate splits the model evenly over N devices",
+                answers=(_split_weights,),
+            ),
+            Mistake(
+                "an optimizer on every GPU",
+                "you gave every GPU an optimizer's state. Replicas live for one step, and the only optimizer belongs "
+                "to the weights on GPU 0.",
+                "right for DistributedDataParallel, with an optimizer in each process: PyTorch 2.15, 2026",
+                answers=(_optimizer_everywhere,),
+            ),
         ),
     ),
     Exercise(
-        key="06.image_losses",
-        task="From scores (B, C, H, W) and target (B, H, W) the mean cross entropy of each picture, (B,).",
-        reference=image_losses,
-        cases=_score_cases,
-        agree=_same,
+        key="06.same_loss",
+        task="A test that passes for a `loss_of(scores, target, sizes)` that returns the mean loss of all rows, and "
+        "fails for one that does not.",
+        reference=same_loss,
+        cases=_loss_cases,
         hints=(
-            "`F.cross_entropy` can leave the mean to you.",
-            '`reduction="none"` gives (B, H, W). Which dimensions belong to one picture?',
-            '`F.cross_entropy(scores, target, reduction="none").mean(dim=(1, 2))`',
+            "The right value needs no GPUs: `F.cross_entropy(scores, target)`.",
+            "For which `sizes` is the mean of means equal to the mean? A test with those cannot see the difference.",
+            "Compare with `torch.allclose` for parts of different sizes, `[1, 3, 2]`, and for an empty one, "
+            "`[0, 4, 2]`.",
         ),
         mistakes=(
             Mistake(
-                "one number for all",
-                "you returned one number for all rows of the replica. Joined with those of other replicas it makes a "
-                "mean of means, in which rows of a small chunk weigh more.",
+                "even parts",
+                "your test gives every GPU the same number of rows. There the mean of means is right, but balancing "
+                "makes the parts uneven.",
                 "asked about in airsplay/lxmert issue 17, 2019",
-                answers=(_mean_of_all,),
+                answers=(_with_even_parts,),
             ),
             Mistake(
-                "a Python number",
-                "you returned a Python number. gather fails on it, and it has no gradient.",
-                "jwyang/faster-rcnn.pytorch issue 405, 2018",
-                answers=(_number,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="06.sizes",
-        task="Rows for each of `gpus` GPUs: `first` for the first, but at most `rows // gpus`; the others share the "
-        "rest, longer parts first.",
-        reference=sizes,
-        cases=_size_cases,
-        hints=(
-            "Three cases: one GPU, a batch that is large enough, a batch that is not.",
-            "`min(first, rows // gpus)` for the first; `divmod` of what remains tells size and number of longer parts.",
-            "`size, left_over = divmod(rows - own, gpus - 1)`, and part k of the others has `size + (k < left_over)`.",
-        ),
-        mistakes=(
-            Mistake(
-                "falls back",
-                "where the first GPU would not get fewer, you fell back to torch's rule: it makes fewer parts than "
-                "there are GPUs, 9 rows on 4 are [3, 3, 3].",
-                "Link-Li/Balanced-DataParallel issue 2, 2020",
-                answers=(_falls_back,),
+                "a row for each",
+                "your test has a row for every GPU. With `first=0` the first has none, and the mean of no rows is nan.",
+                "gpu0_bsz 0 in Link-Li/Balanced-DataParallel issue 8, 2020",
+                answers=(_with_a_row_for_each,),
             ),
             Mistake(
-                "first come what may",
-                "you gave the first GPU `first` rows whatever the batch, so that a short last batch fills it first.",
-                "a fixed list of chunk sizes and a batch of another length: princeton-vl/CornerNet issue 108, 2019",
-                answers=(_always_first,),
+                "it runs",
+                "your test asks only whether a number comes back. A wrong loss is a number too, and training runs.",
+                "a step that runs was taken for a right one in airsplay/lxmert issue 17, 2019",
+                answers=(_runs,),
             ),
         ),
     ),

@@ -8,7 +8,7 @@ from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
 from course.memory_kinds import KINDS
 from course.step_trace import MemorySample, Trace
 
-LEFT, COLUMN, BAR, RIGHT = 92, 66, 46, 96
+LEFT, COLUMN, BAR, RIGHT = 112, 66, 46, 96
 HEAD, LANE, TALLEST, FOOT = 116, 156, 132, 34
 LETTER = 6.9
 PALE = blend(FAINT, 0.18)

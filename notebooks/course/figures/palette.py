@@ -9,8 +9,8 @@ BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
 SKY, VERMILLION, YELLOW, BLACK = "#56b4e9", "#d55e00", "#f0e442", "#000000"
 
 GPU_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, YELLOW, BLACK)
-# What memory is for, in the order of `memory_kinds.KINDS`, and any other parts of a whole: they are not devices, so they
-# have colours of their own, from Tol, "Colour Schemes" (2021), the scheme "muted" for readers with any colour vision.
+# What memory is for, in the order of `memory_kinds.KINDS`, and other parts of a whole. They are not devices, so they
+# have colours of their own: the scheme "muted" of Tol, "Colour Schemes" (2021), made for all kinds of colour vision.
 KIND_COLOURS = ("#332288", "#44aa99", "#882255", "#999933", "#cc6677", "#ddcc77")
 CPU_COLOUR = "#8c959f"
 LOST_COLOUR = "#59636e"
