@@ -92,7 +92,8 @@ def _mean_of_means(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
 
 def _stops_at_no_rows(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
     """Right while every GPU has a row; the mean of none is not a number."""
-    return sum(losses.mean() * len(losses) / len(scores) for losses in _each(scores, target, sizes))
+    weighed = [losses.mean() * len(losses) / len(scores) for losses in _each(scores, target, sizes)]
+    return torch.stack(weighed).sum()
 
 
 def _of_the_first(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:

@@ -28,9 +28,10 @@ def memory_timeline(trace: Trace, title: str, limit: int | None = None) -> Figur
             "trace has no samples: take a step inside `with trace_step(net, gpus) as step`, or call its mark()"
         )
     most, lanes = max(*trace.peaks, limit or 0, 1), _lanes(trace)
-    width, height = LEFT + len(stages) * COLUMN + RIGHT, HEAD + len(lanes) * LANE + FOOT
+    height = HEAD + len(lanes) * LANE + FOOT
     legend = [kind for kind in KINDS if any(sample.kinds[kind] for sample in trace.samples)]
-    width = max(width, 60 + len(title) * 8.4, 32 + sum(34 + LETTER * len(kind) for kind in legend))
+    named = 32 + sum(34 + LETTER * len(kind) for kind in legend)
+    width = max(LEFT + len(stages) * COLUMN + RIGHT, 60 + len(title) * 8.4, named)
     canvas = Canvas(width, height, title, _describe(trace, limit), at=(16, 28))
     _draw_legend(canvas, legend)
     for k, stage in enumerate(stages):
