@@ -1,32 +1,24 @@
-"""Exercises of notebook 01: the rule of scatter, what it loses, and how one row is shared with all."""
+"""Exercises of notebook 01: what scatter loses, how one row is shared with all, and the test that catches the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 from frcnn_lite import parallel
 
 
 def _even_split(rows: int, devices: int) -> list[int]:
-    return [rows // devices + (k < rows % devices) for k in range(devices)]
+    return [rows // devices + (k < rows % devices) for k in range(min(rows, devices))]
 
 
-def _even_split_without_zeros(rows: int, devices: int) -> list[int]:
-    return [size for size in _even_split(rows, devices) if size]
-
-
-def _one_chunk_per_device(rows: int, devices: int) -> list[int]:
-    sizes = parallel.chunk_sizes(rows, devices)
-    return sizes + [0] * (devices - len(sizes))
-
-
-def _chunk_cases(random: Random) -> Sequence[Case]:
-    fixed = [(10, 2), (10, 4), (9, 4), (10, 8), (36, 7), (5, 4), (1, 1)]
-    return [Case(pair) for pair in fixed + [(random.randint(1, 64), random.randint(1, 8)) for _ in range(40)]]
+def _kept(sizes: Sequence[int], devices: int, split: Callable[[int, int], list[int]]) -> int:
+    chunks = [split(rows, devices) for rows in sizes]
+    return sum(chunks[0][: min(map(len, chunks))])
 
 
 def _count_rows(sizes: Sequence[int], devices: int) -> int:
@@ -79,51 +71,116 @@ def _same_rows_always(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     return len(rows) == 1 and rows != {1}
 
 
+def test_step(step: Callable[[Tensor], Tensor], alone: Callable[[Tensor], Tensor], images: Tensor) -> None:
+    """Fails unless `step`, on several GPUs, returns what `alone` returns on one."""
+    out, right = step(images), alone(images)
+    assert len(out) == len(right), f"{len(out)} rows came back of {len(right)}"
+    torch.testing.assert_close(out, right)
+
+
+def _counts_rows(step: Any, alone: Any, images: Tensor) -> None:
+    assert len(step(images)) == len(images)
+
+
+def _compares_with_zip(step: Any, alone: Any, images: Tensor) -> None:
+    for mine, right in zip(step(images), alone(images), strict=False):
+        torch.testing.assert_close(mine, right)
+
+
+def _returns(step: Any, alone: Any, images: Tensor) -> bool:
+    return torch.equal(step(images), alone(images))
+
+
+class _Pasted(nn.Module):
+    """The images where there is ink, and the paper, if any, elsewhere."""
+
+    def forward(self, images: Any, masks: Any, paper: Any = None) -> Tensor:
+        images, masks = (torch.as_tensor(part).cuda() for part in (images, masks))  # arrays become tensors
+        return images if paper is None else torch.where(masks, images, torch.as_tensor(paper).cuda())
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A step that the reader's test is tried on; `words` say which one it is."""
+
+    words: str
+    run: Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
+    gpus: int = 2
+
+    def __call__(self, images: Tensor) -> Tensor:
+        net = nn.DataParallel(_Pasted(), device_ids=list(range(self.gpus)))
+        paper = torch.linspace(2, 9, 64).reshape(1, 1, 8, 8)
+        return self.run(net, images, images > 4, paper).cpu()
+
+    def __repr__(self) -> str:
+        return f"<{self.words}>"
+
+
+_ALONE = _Program("the same on one GPU", lambda dp, x, mask, paper: dp(x, mask, paper), gpus=1)
+_STEPS = (
+    _Program("a right step", lambda dp, x, mask, paper: dp(x, mask, paper=paper.expand(len(x), -1, -1, -1))),
+    _Program("a step that loses rows", lambda dp, x, mask, paper: dp(x, mask, paper)),
+    _Program("a step that returns every row twice", lambda dp, x, mask, p: dp(x.numpy(), mask.numpy(), p.numpy())),
+    _Program("a step with no paper on cuda:1", lambda dp, x, mask, paper: dp(x, mask, paper=paper)),
+)
+
+
+def _step_cases(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    rows = [10] * len(_STEPS) + [random.randint(2, 32) for _ in range(2 * len(_STEPS))]
+    return [
+        Trial((step, _ALONE, torch.rand(n, 1, 8, 8, generator=generator) * 16))
+        for step, n in zip(_STEPS * 3, rows, strict=True)
+    ]
+
+
 EXERCISES = (
-    Exercise(
-        key="01.chunk_sizes",
-        task="Rows that each device receives of a tensor of `rows` rows (1 or more).",
-        reference=parallel.chunk_sizes,
-        cases=_chunk_cases,
-        hints=(
-            "All chunks but the last have one size. Which size needs no more chunks than there are devices?",
-            "`ceil(rows / devices)`, which Python writes `-(-rows // devices)`.",
-            "Walk through `range(0, rows, size)`; the last chunk is what is left, and some devices may get none.",
-        ),
-        mistakes=(
-            Mistake(
-                "even split",
-                "you split evenly. torch cuts pieces of `ceil(rows / devices)` and gives the last device what is left, "
-                "so that the sizes can differ by more than one.",
-                "expected the same way in pytorch/pytorch pull request 930, 2017, and issue 18563, 2019",
-                answers=(_even_split, _even_split_without_zeros),
-            ),
-            Mistake(
-                "one chunk per device",
-                "you made as many chunks as there are devices. torch stops when the rows are used up: "
-                "9 rows on 4 GPUs make 3 chunks, and there is no empty fourth one.",
-                "stated so in the post of this notebook, 2021",
-                answers=(_one_chunk_per_device,),
-            ),
-        ),
-    ),
     Exercise(
         key="01.rows_lost",
         task="Rows of the first argument that no replica sees, for positional tensors with these numbers of rows.",
         reference=parallel.rows_lost,
         cases=_lost_cases,
         hints=(
-            "Cut every argument on its own first: you have the function for that.",
-            "zip stops at the shortest list. Lists of what?",
-            "The first argument's chunks from position `min(number of chunks)` on are lost: add up their sizes.",
+            "Cut every argument on its own first, with `parallel.chunk_sizes(rows, devices)`.",
+            "`zip` stops at the shortest list. Lists of what?",
+            "`chunks = [parallel.chunk_sizes(rows, devices) for rows in sizes]`; the first argument's pieces from "
+            "position `min(map(len, chunks))` on are lost: add up their rows.",
         ),
         mistakes=(
             Mistake(
                 "rows, not chunks",
-                "you compared numbers of rows. zip walks over *chunks*: 3 rows against 10 on 2 GPUs are 2 chunks "
-                "against 2, and nothing is lost.",
-                "the illustration in the post of this notebook, 2021, zips single values and invites this",
-                answers=(_count_rows,),
+                "you compared numbers of rows. `zip` walks over *pieces*: on 2 GPUs, 10 rows are 2 pieces and 3 rows "
+                "are 2 pieces as well, so nothing is lost.",
+                "the post of December 2021 zips single values in its picture and invites this",
+                answers=(_count_rows, lambda sizes, devices: max(sizes) - min(sizes)),
+            ),
+            Mistake(
+                "half of the batch",
+                "you answered for one case: half of the batch is lost where an argument has one row and there are 2 "
+                "GPUs. On 4 GPUs it is 7 of 10 rows, and where all arguments have 10 rows it is none.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda sizes, devices: sizes[0] // 2,),
+            ),
+            Mistake(
+                "only the first piece",
+                "you let only the first piece come back. That is so where an argument has one row; with 3 rows on 4 "
+                "GPUs three replicas run.",
+                "pytorch/pytorch issue 7358, 2018, where the other argument has one row",
+                answers=(lambda sizes, devices: sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0],),
+            ),
+            Mistake(
+                "the shortest argument",
+                "you returned the number of rows of the shortest argument. It decides how many *pieces* are used; the "
+                "rows that are lost are those of the first argument.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda sizes, devices: min(sizes),),
+            ),
+            Mistake(
+                "even split",
+                "you split evenly. torch cuts pieces of `ceil(rows / devices)` rows and lets the last one have what "
+                "is left, so the pieces differ by more than one row, and there can be fewer pieces than devices.",
+                "expected the same way in pytorch/pytorch pull request 930, 2017, and issue 18563, 2019",
+                answers=(lambda sizes, devices: sizes[0] - _kept(sizes, devices, _even_split),),
             ),
         ),
     ),
@@ -143,7 +200,7 @@ EXERCISES = (
                 "expands to the number of GPUs",
                 "you expanded to a fixed number of rows, such as the number of GPUs. Then `y2` has another number of "
                 "rows on every machine, row i of `x1` has no row i of `x2`, and too small a number loses rows again.",
-                "the repair in the post of this notebook, 2021",
+                "the repair in the post of December 2021",
                 answers=(
                     lambda x2, like: x2.expand(2, *x2.shape[1:]),
                     lambda x2, like: x2.expand(8, *x2.shape[1:]),
@@ -152,10 +209,53 @@ EXERCISES = (
             ),
             Mistake(
                 "copies",
-                "the rows are right, but each is a copy: `repeat` allocates memory for all of them, `expand` for none.",
-                "the post of this notebook, 2021, rightly prefers `expand`",
+                "the rows are right, but each is a copy. For ten rows of `table`, `repeat` takes 800,000 bytes, and "
+                "`expand` takes no more than the 80,000 of the one row.",
+                "the post of December 2021 rightly prefers `expand`",
                 answers=(lambda x2, like: x2.repeat(len(like), *[1] * (x2.dim() - 1)),),
                 recognise=_copies,
+            ),
+            Mistake(
+                "expand_as",
+                "`expand_as` takes *all* sizes from `like`, and you want one of them: its number of rows.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda x2, like: x2.expand_as(like),),
+            ),
+        ),
+    ),
+    Exercise(
+        key="01.test_step",
+        task=(
+            "A test that passes for a right step on several GPUs, and fails for one that loses, doubles or changes "
+            "rows."
+        ),
+        reference=test_step,
+        cases=_step_cases,
+        hints=(
+            "`step(images)` and `alone(images)` should be the same tensor. What can be different about them?",
+            "Compare the number of rows first, and then the values: a row can come back and be wrong.",
+            "`assert len(out) == len(right)`, and then `torch.testing.assert_close(out, right)`.",
+        ),
+        mistakes=(
+            Mistake(
+                "counts rows only",
+                "your test counts rows and does not look at them. When a keyword is missing on the second GPU, all "
+                "rows come back, and half of them were computed without it.",
+                "the keyword of pytorch/pytorch issue 16432, 2019",
+                answers=(_counts_rows,),
+            ),
+            Mistake(
+                "zip",
+                "your test has the fault that it looks for: `zip` stops at the shorter list, so rows that are "
+                "missing, or too many, are never compared. `zip(..., strict=True)` would raise.",
+                "the `zip` of pytorch/pytorch issue 7358, 2018",
+                answers=(_compares_with_zip,),
+            ),
+            Mistake(
+                "returns",
+                "your test returns what it should assert, and a test that returns False has passed.",
+                "pytest warns of it since version 7.2, 2022",
+                answers=(_returns,),
             ),
         ),
     ),

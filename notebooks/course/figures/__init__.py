@@ -10,6 +10,7 @@ from course.figures.collective_lanes import collective_lanes
 from course.figures.curves import curves
 from course.figures.detections import detections
 from course.figures.device_lanes import DeviceLog, Lane, device_lanes
+from course.figures.digit_rows import digit_rows
 from course.figures.digits import cast
 from course.figures.flow import Flow
 from course.figures.idle_heatmap import idle_heatmap
@@ -48,6 +49,7 @@ __all__ = [
     "curves",
     "detections",
     "device_lanes",
+    "digit_rows",
     "idle_heatmap",
     "megabytes",
     "memory_shares",

@@ -68,7 +68,7 @@ def solution(key: str) -> Card:
 
 def find_exercise(key: str) -> Exercise:
     """The exercise "NN.name" out of `course/exercises/nbNN.py`. Raises KeyError when there is no such exercise."""
-    return find_by_key(key, "exercise", "01.chunk_sizes")
+    return find_by_key(key, "exercise", "01.rows_lost")
 
 
 def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:

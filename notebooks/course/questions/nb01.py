@@ -9,9 +9,10 @@ QUESTIONS = (
         ("5 and 5", "3 and 2", "2 and 1", "10 and 10"),
     ),
     Question(
-        "01.replicas_of_8",
-        "Ten rows, nothing else, on 8 GPUs. How many replicas are called?",
-        ("8", "7", "5", "2"),
+        "01.array",
+        "The ten digits are passed as a NumPy array on two GPUs, and the model makes a tensor of what it gets. "
+        "How many rows come back?",
+        ("10", "5", "20", "it raises an error"),
     ),
     Question(
         "01.keyword",
@@ -19,13 +20,14 @@ QUESTIONS = (
         ("10 rows come back", "5 rows come back", "it raises an error"),
     ),
     Question(
-        "01.three_rows",
-        "`x1` has 10 rows, `x2` has 3. How many rows of `x1` come back on 4 GPUs?",
-        ("10", "9", "6", "3"),
-    ),
-    Question(
-        "01.expand_2_on_8",
-        "The post's repair, `x2.expand(2, -1, -1)`, on 8 GPUs: how many of 10 rows come back?",
-        ("10", "8", "5", "4"),
+        "01.two_and_a_keyword",
+        "`images` and `masks` have 10 rows each and `paper` has one. What does `dp(images, masks, paper=paper)` do on "
+        "two GPUs?",
+        (
+            "10 rows come back, and all of them are right",
+            "10 rows come back, and some of them are wrong",
+            "5 rows come back",
+            "it raises an error",
+        ),
     ),
 )
