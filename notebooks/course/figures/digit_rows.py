@@ -28,7 +28,7 @@ def digit_rows(batches: Mapping[str, Tensor], title: str, gpus: Mapping[str, Seq
     if not any(len(rows) for rows in faces.values()):
         raise ValueError("batches is empty: name at least one batch that has rows")
     owners = {label: _owners(label, len(faces[label]), counts) for label, counts in (gpus or {}).items()}
-    left = 24 + max(len(label) for label in faces) * LETTER
+    left = 32 + max(len(label) for label in faces) * LETTER
     step = min(TILE + SPACE, WIDTH_OF_ROWS / max(map(len, faces.values())))
     tile, most = step - SPACE, max(map(len, faces.values()))
     height = TOP + len(faces) * (tile + LANE) + FOOT

@@ -1,8 +1,8 @@
 """What the prose of notebooks 00 to 04 says and no output of theirs shows: run here, and held word for word."""
 
 import functools
-import random
 import inspect
+import random
 import re
 import threading
 from pathlib import Path
