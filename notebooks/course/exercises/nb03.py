@@ -1,11 +1,15 @@
-"""Exercises of notebook 03: what a row weighs, what a rank must call backward on, and the learning rate."""
+"""Exercises of notebook 03: what a row weighs, a test that catches it, and what a rank must call backward on."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
-from course.learn.exercise import Case, Exercise, Mistake
+import torch
+from torch import Tensor
+
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 from frcnn_lite.parallel import chunk_sizes
 
 
@@ -35,8 +39,24 @@ def _own_mean(sums: Sequence[float], counts: Sequence[float], rank: int) -> floa
     return sums[rank] / max(counts[rank], 1)
 
 
+def _own_mean_and_a_small_number(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return sums[rank] / (counts[rank] + 1e-4)
+
+
 def _without_world_size(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
     return sums[rank] / max(sum(counts), 1)
+
+
+def _sum_of_all(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return sum(sums) / max(sum(counts), 1)
+
+
+def _sum_of_all_scaled(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return len(sums) * _sum_of_all(sums, counts, rank)
+
+
+def _small_number_added(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return len(sums) * sums[rank] / (sum(counts) + 1e-4)
 
 
 def _rank_cases(random: Random) -> Sequence[Case]:
@@ -50,40 +70,104 @@ def _rank_cases(random: Random) -> Sequence[Case]:
     return cases
 
 
-def learning_rate(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
-    return rate * (new[0] * new[1]) / (old[0] * old[1])
+Compute = Callable[[Sequence[Tensor], int], Tensor]
+THE_SAME_SUM = "the mean of all rows, joined again"  # adds in the order of the batch
 
 
-def _by_gpus(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
-    return rate * new[0] / old[0]
+@dataclass(frozen=True)
+class Program:
+    """A way to compute the loss of a batch from `losses` (rows,) on `gpus` devices; a test calls it like a function."""
+
+    name: str
+    is_right: bool
+    compute: Compute
+
+    def __call__(self, losses: Tensor, gpus: int) -> Tensor:
+        return self.compute(losses.chunk(gpus), gpus)
+
+    def __repr__(self) -> str:
+        return f"<program: {self.name}>"
 
 
-def _by_rows_per_gpu(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
-    return rate * new[1] / old[1]
+def _mean_of_means(chunks: Sequence[Tensor], gpus: int) -> Tensor:
+    return torch.stack([chunk.mean() for chunk in chunks]).mean()
 
 
-def _gpus_twice(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
-    return learning_rate(rate, old, new) * new[0] / old[0]
+def _sums_by_counts(chunks: Sequence[Tensor], gpus: int) -> Tensor:
+    return torch.stack([chunk.sum() for chunk in chunks]).sum() / sum(map(len, chunks))
 
 
-def _square_root(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
-    return rate * math.sqrt(learning_rate(1.0, old, new))
+def _means_weighted_by_rows(chunks: Sequence[Tensor], gpus: int) -> Tensor:
+    return torch.stack([chunk.mean() * len(chunk) for chunk in chunks]).sum() / sum(map(len, chunks))
 
 
-def _rate_cases(random: Random) -> Sequence[Case]:
-    fixed = [(0.02, (8, 2), (1, 2)), (0.02, (8, 2), (4, 4)), (0.1, (1, 256), (8, 256)), (0.1, (8, 32), (4, 64))]
-    drawn = [
-        (random.uniform(0.001, 0.1), (random.randint(1, 8), random.randint(1, 32)), (random.randint(1, 64), 2 * k + 1))
-        for k in range(20)
-    ]
-    return [Case(arguments) for arguments in [*fixed, *drawn]]
+def _without_a_short_chunk(chunks: Sequence[Tensor], gpus: int) -> Tensor:
+    return torch.cat([chunk for chunk in chunks if len(chunk) == len(chunks[0])]).mean()
+
+
+def _one_gpu_alone(k: int, chunks: Sequence[Tensor], gpus: int) -> Tensor:
+    return chunks[k % len(chunks)].mean()
+
+
+def _programs(random: Random) -> Sequence[Case]:
+    """Three right programs and six wrong ones."""
+    right: dict[str, Compute] = {
+        THE_SAME_SUM: lambda chunks, gpus: torch.cat(list(chunks)).mean(),
+        "the sums by the counts": _sums_by_counts,
+        "the means, weighted by the rows": _means_weighted_by_rows,
+    }
+    wrong: dict[str, Compute] = {
+        "the mean of the means": _mean_of_means,
+        "the sum of the means": lambda chunks, gpus: _mean_of_means(chunks, gpus) * len(chunks),
+        "the sum of the means by the GPUs": lambda chunks, gpus: _mean_of_means(chunks, gpus) * len(chunks) / gpus,
+        "the mean without a last short chunk": _without_a_short_chunk,
+    }
+    for k in random.sample(range(4), 2):
+        wrong[f"the mean of GPU {k} alone"] = partial(_one_gpu_alone, k)
+    programs = [Program(name, True, compute) for name, compute in right.items()]
+    return [Trial((p,)) for p in [*programs, *(Program(name, False, compute) for name, compute in wrong.items())]]
+
+
+def check_loss(program: Callable[[Tensor, int], Tensor]) -> None:
+    for rows, gpus in ((8, 4), (9, 2), (9, 4), (10, 4)):
+        losses = torch.arange(float(rows))
+        torch.testing.assert_close(program(losses, gpus), losses.mean())
+
+
+def _even_chunks_only(program: Callable[[Tensor, int], Tensor]) -> None:
+    losses = torch.arange(8.0)
+    torch.testing.assert_close(program(losses, 4), losses.mean())
+
+
+def _all_alike(program: Callable[[Tensor, int], Tensor]) -> None:
+    losses = torch.ones(10)
+    torch.testing.assert_close(program(losses, 4), losses.mean())
+
+
+def _bit_for_bit(program: Callable[[Tensor, int], Tensor]) -> None:
+    losses = torch.arange(10.0) / 7
+    assert program(losses, 4) == losses.mean()
+
+
+def _returns_the_comparison(program: Callable[[Tensor, int], Tensor]) -> bool:
+    losses = torch.arange(10.0)
+    return bool(torch.isclose(program(losses, 4), losses.mean()))
+
+
+def _is_bit_for_bit(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """Only a right program that adds in the order of the batch passes; the others fail by an assertion."""
+    ended = {case.args[0]: end for case, end in zip(cases, given, strict=True)}
+    passed = [program.name for program, end in ended.items() if end.passed]
+    others = [end for program, end in ended.items() if program.is_right and not end.passed]
+    right = {program.name for program in ended if program.is_right}
+    asserted = all(end.why.startswith("AssertionError") for end in others)
+    return THE_SAME_SUM in passed and set(passed) < right and asserted
 
 
 def _close(given: Any, expected: Any) -> bool:
-    """Equal within rounding; lists element by element."""
-    if isinstance(expected, list):
-        return len(given) == len(expected) and all(map(_close, given, expected))
-    return math.isclose(given, expected, rel_tol=1e-9, abs_tol=1e-12)
+    """Equal within the rounding of a float32: numbers, lists of them, and tensors."""
+    mine, right = (torch.as_tensor(value, dtype=torch.float64, device="cpu") for value in (given, expected))
+    return mine.shape == right.shape and torch.allclose(mine, right, rtol=1e-6, atol=1e-9)
 
 
 EXERCISES = (
@@ -130,10 +214,10 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "its own mean",
-                "you divided by the process's own count. A box on a process with few boxes then weighs more than one "
-                "on a process with many.",
+                "you divided by the process's own count. A row or token on a process with few of them then "
+                "weighs more than one on a process with many.",
                 "huggingface/transformers issue 34242, 2024",
-                answers=(_own_mean,),
+                answers=(_own_mean, _own_mean_and_a_small_number),
             ),
             Mistake(
                 "forgets the average",
@@ -143,45 +227,62 @@ EXERCISES = (
                 "request 2172, 2024",
                 answers=(_without_world_size,),
             ),
+            Mistake(
+                "the sum of all",
+                "you took the sums of all processes. What another process has computed arrives here as a number "
+                "without a graph, so it has no gradient here. Each process offers its own sum, and DDP joins them.",
+                "the loss is reduced over all processes before backward in sanderwood/bgpt issue 5, 2024",
+                answers=(_sum_of_all, _sum_of_all_scaled),
+            ),
+            Mistake(
+                "adds a small number to the count",
+                "you added a small number to the count. It prevents a division by 0 and makes every other loss a little "
+                "too small. `max(count, 1)` changes nothing where something was counted.",
+                "`/ (fg_cnt + 1e-4)` in a guide to Faster R-CNN on several GPUs, 2017",
+                answers=(_small_number_added,),
+            ),
         ),
     ),
     Exercise(
-        key="03.learning_rate",
-        task="Learning rate by the linear rule, from `old` to `new`, each a pair (GPUs, rows per GPU).",
-        reference=learning_rate,
-        cases=_rate_cases,
-        agree=_close,
+        key="03.check_loss",
+        task="A test: it calls `program(losses, gpus)` and raises an AssertionError where the result is not the mean "
+        "of all losses, whatever the number of GPUs. It passes on right programs and fails on wrong ones.",
+        reference=check_loss,
+        cases=_programs,
         hints=(
-            "The rule speaks of the minibatch: all rows that one update is made of.",
-            "GPUs times rows per GPU, before and after.",
-            "`rate * (new[0] * new[1]) / (old[0] * old[1])`",
+            "The program decides how to compute, and you on what you try it. When is a mean of means right by luck?",
+            "Rows that do not divide by the GPUs, with losses that are not all the same. Compare with `losses.mean()`.",
+            "`torch.testing.assert_close(program(losses, 4), losses.mean())` with `losses = torch.arange(10.0)`.",
         ),
         mistakes=(
             Mistake(
-                "GPUs only",
-                "you scaled with the number of GPUs and forgot the rows on each.",
-                "open-mmlab/mmdetection pull request 1038, 2019",
-                answers=(_by_gpus,),
+                "even chunks only",
+                "your test tries batches that divide evenly. There every GPU has as many rows as the others, and the "
+                "mean of means is right, so a wrong program passes.",
+                "its documentation asks for such: `encoding/parallel.py`, zhanghang1989/PyTorch-Encoding, 2018",
+                answers=(_even_chunks_only,),
             ),
             Mistake(
-                "rows per GPU only",
-                "you scaled with the rows of one GPU. An update is made of the rows of all of them.",
-                "an answer in PistonY/ModelZoo.pytorch issue 1, 2020",
-                answers=(_by_rows_per_gpu,),
+                "bit for bit",
+                "your test compares bit for bit. A right program may add in a different order, on which the last "
+                "digits of a float depend.",
+                "asked about in pytorch/pytorch issue 14007, 2018",
+                answers=(_bit_for_bit,),
+                recognise=_is_bit_for_bit,
             ),
             Mistake(
-                "GPUs twice",
-                "you scaled with the number of GPUs once more because DDP averages gradients. The average is already "
-                "what makes the update one over the total batch.",
-                "facebookresearch/moco issue 98, 2021",
-                answers=(_gpus_twice,),
+                "all rows alike",
+                "your test gives all rows the same loss. Then the mean of any of them is the mean of all, however a "
+                "program weighs them.",
+                "a test with the same data on every rank: hpcaitech/ColossalAI issue 2755, 2023",
+                answers=(_all_alike,),
             ),
             Mistake(
-                "square root",
-                "you scaled with the square root. That is another rule, which keeps the variance of an update; the "
-                "linear one keeps its mean.",
-                "Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv 1404.5997, 2014",
-                answers=(_square_root,),
+                "never fails",
+                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
+                "passed; write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns_the_comparison,),
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Exercises of notebook 27: rates of every group, a warm-up that rises, and a list that is read twice."""
+"""Exercises of notebook 27: rates of every group, a warm-up, a list that is read twice, the linear scaling rule."""
 
 import math
 from collections.abc import Sequence
@@ -88,6 +88,35 @@ def _close(given: object, expected: float) -> bool:
     return isinstance(given, int | float) and math.isclose(given, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
+def learning_rate(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
+    return rate * (new[0] * new[1]) / (old[0] * old[1])
+
+
+def _by_gpus(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
+    return rate * new[0] / old[0]
+
+
+def _by_rows_per_gpu(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
+    return rate * new[1] / old[1]
+
+
+def _gpus_twice(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
+    return learning_rate(rate, old, new) * new[0] / old[0]
+
+
+def _square_root(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
+    return rate * math.sqrt(learning_rate(1.0, old, new))
+
+
+def _rate_cases(random: Random) -> Sequence[Case]:
+    fixed = [(0.02, (8, 2), (1, 2)), (0.02, (8, 2), (4, 4)), (0.1, (1, 256), (8, 256)), (0.1, (8, 32), (4, 64))]
+    drawn = [
+        (random.uniform(0.001, 0.1), (random.randint(1, 8), random.randint(1, 32)), (random.randint(1, 64), 2 * k + 1))
+        for k in range(20)
+    ]
+    return [Case(arguments) for arguments in [*fixed, *drawn]]
+
+
 EXERCISES = (
     Exercise(
         key="27.poly_rates",
@@ -159,6 +188,46 @@ EXERCISES = (
                 "you counted with a filter and then read it again: the second time it is empty.",
                 "pytorch/pytorch issue 47594, 2020: SparseAdam checked its parameters and then had none",
                 answers=(_reads_twice,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="27.learning_rate",
+        task="Learning rate by the linear rule, from `old` to `new`, each a pair (GPUs, rows per GPU).",
+        reference=learning_rate,
+        cases=_rate_cases,
+        agree=_close,
+        hints=(
+            "The rule speaks of the minibatch: all rows that one update is made of.",
+            "GPUs times rows per GPU, before and after.",
+            "`rate * (new[0] * new[1]) / (old[0] * old[1])`",
+        ),
+        mistakes=(
+            Mistake(
+                "GPUs only",
+                "you scaled with the number of GPUs and forgot the rows on each.",
+                "open-mmlab/mmdetection pull request 1038, 2019",
+                answers=(_by_gpus,),
+            ),
+            Mistake(
+                "rows per GPU only",
+                "you scaled with the rows of one GPU. An update is made of the rows of all of them.",
+                "an answer in PistonY/ModelZoo.pytorch issue 1, 2020",
+                answers=(_by_rows_per_gpu,),
+            ),
+            Mistake(
+                "GPUs twice",
+                "you scaled with the number of GPUs once more because DDP averages gradients. The average is already "
+                "what makes the update one over the total batch.",
+                "facebookresearch/moco issue 98, 2021",
+                answers=(_gpus_twice,),
+            ),
+            Mistake(
+                "square root",
+                "you scaled with the square root. That is another rule, which keeps the variance of an update; the "
+                "linear one keeps its mean.",
+                "Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv 1404.5997, 2014",
+                answers=(_square_root,),
             ),
         ),
     ),

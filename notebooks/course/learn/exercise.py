@@ -105,6 +105,8 @@ class Exercise:
 def show(value: Any) -> str:
     """A value in a sentence: tensors by shape and device, floats to four digits, containers item by item."""
     if hasattr(value, "shape") and hasattr(value, "device"):
+        if value.shape == () and value.device.type == "cpu":
+            return f"tensor({show(value.item())})"
         place = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"<tensor {tuple(value.shape)}{place}>"
     if isinstance(value, float):

@@ -4,8 +4,13 @@ from course.learn.question import Question
 
 QUESTIONS = (
     Question(
+        "03.two_places",
+        "On 2, 3, and so on to 8 GPUs: which of the two losses has the gradient of one GPU every time?",
+        ("outside", "inside", "outside and inside", "neither"),
+    ),
+    Question(
         "03.shape_on_8",
-        "`forward` returns a 0-d loss. What shape does `nn.DataParallel` return for ten rows on 8 GPUs?",
+        "`forward` returns a loss of no dimension. What shape does `nn.DataParallel` return for ten rows on 8 GPUs?",
         ("()", "(8,)", "(5,)", "(10,)"),
     ),
     Question(
@@ -15,7 +20,7 @@ QUESTIONS = (
     ),
     Question(
         "03.normalisers",
-        "Which of the three gives the same loss on 1, 2, 4 and 8 GPUs?",
-        ("all three", "only the global one", "global and per image", "none"),
+        "Which way of dividing gives the same loss on 1, 2, 4 and 8 GPUs?",
+        ("per GPU and per row and once", "once", "per row and once", "per GPU and once"),
     ),
 )

@@ -161,6 +161,18 @@ def test_03_the_heaviest_row_of_ten():
     assert says("03", "counts three times as much as any other, and 2.5 times as much as is fair")
 
 
+def test_03_what_cross_entropy_skips_and_what_reduce_loss_divides():
+    scores, labels = torch.randn(10, 10), torch.arange(10)
+    labels[[1, 2, 6]] = -100
+    losses, counts = torch.nn.functional.cross_entropy(scores, labels, reduction="none"), (labels != -100).float()
+    assert losses[[1, 2, 6]].tolist() == [0, 0, 0]
+    found = parallel.reduce_loss({"class": losses, "none": losses * 0}, {"class": counts, "none": counts * 0})
+    torch.testing.assert_close(found["class"], torch.nn.functional.cross_entropy(scores, labels))
+    assert found["none"] == 0
+    assert says("03", "`-100` is the label that PyTorch's `cross_entropy` skips by default")
+    assert says("03", "the same division, for each tensor in two dicts")
+
+
 def test_04_two_workers_are_inside_at_once(monkeypatch):
     """The cells are run with a log that keeps the order: nobody leaves before both have done their work inside."""
     order, lock = [], threading.Lock()
