@@ -236,7 +236,7 @@ EXERCISES = (
             ),
             Mistake(
                 "adds a small number to the count",
-                "you added a small number to the count. It prevents a division by 0 and makes every other loss a little "
+                "you added a small number to the count. It prevents a division by 0 and makes all losses a little "
                 "too small. `max(count, 1)` changes nothing where something was counted.",
                 "`/ (fg_cnt + 1e-4)` in a guide to Faster R-CNN on several GPUs, 2017",
                 answers=(_small_number_added,),
