@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from course.figures.palette import GPU_COLOURS, ink_on
+from course.figures.palette import KIND_COLOURS, ink_on
 from course.figures.svg import FAINT, INK, Canvas, Figure
 
 TOP, ROW, BAR, LENGTH, LETTER = 78, 38, 26, 460, 6.6
@@ -23,14 +23,14 @@ def memory_shares(plans: Mapping[str, Mapping[str, float]], title: str) -> Figur
     most = max(sum(plan.values()) for plan in plans.values()) or 1.0
     canvas = Canvas(left + LENGTH + 96, TOP + ROW * len(plans) + 8, title, _describe(plans), at=(16, 28))
     x = left
-    for part, colour in zip(parts, GPU_COLOURS, strict=False):
+    for part, colour in zip(parts, KIND_COLOURS, strict=False):
         canvas.rect(x, 46, 12, 12, fill=colour, rx=2)
         canvas.text(x + 18, 57, part, size=12, fill=FAINT)
         x += 40 + LETTER * len(part)
     for row, (name, plan) in enumerate(plans.items()):
         y, x = TOP + row * ROW, left
         canvas.text(16, y + BAR / 2 + 4, name, size=13)
-        for part, colour in zip(parts, GPU_COLOURS, strict=False):
+        for part, colour in zip(parts, KIND_COLOURS, strict=False):
             width = LENGTH * plan[part] / most
             canvas.rect(x, y, width, BAR, fill=colour, stroke=INK, stroke_width=0.6)
             words = f"{plan[part] / MEGA:.1f}"
