@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import vgpu
 from course import figures
-from course.exercises.nb03 import row_weights
+from course.exercises.nb03 import rank_loss, row_weights
 from course.learn.check import find_exercise
 from frcnn_lite import parallel
 
@@ -171,6 +171,16 @@ def test_03_what_cross_entropy_skips_and_what_reduce_loss_divides():
     assert found["none"] == 0
     assert says("03", "`-100` is the label that PyTorch's `cross_entropy` skips by default")
     assert says("03", "the same division, for each tensor in two dicts")
+
+
+def test_03_what_a_rank_calls_backward_on():
+    weight, rows, counts = torch.randn(3, dtype=torch.float64, requires_grad=True), torch.randn(8, 3).double(), [1, 7]
+    of_rank = [(rows[:1] @ weight).square().sum(), (rows[1:] @ weight).square().sum()]
+    (one_gpu,) = torch.autograd.grad(sum(of_rank) / 8, weight, retain_graph=True)
+    losses = [rank_loss(of_rank, counts, rank) for rank in range(2)]
+    averaged = torch.stack([torch.autograd.grad(loss, weight)[0] for loss in losses]).mean(0)
+    torch.testing.assert_close(averaged, one_gpu, rtol=1e-12, atol=0)
+    assert says("03", "DDP averages them: a rank calls `backward` on world size · own sum / count of all")
 
 
 def test_04_two_workers_are_inside_at_once(monkeypatch):
