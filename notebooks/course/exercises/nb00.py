@@ -64,6 +64,13 @@ EXERCISES = (
                 "as in pytorch/pytorch issue 6933, 2018",
                 answers=(lambda x, k: x.cuda(), lambda x, k: x.to("cuda:0")),
             ),
+            Mistake(
+                "not in place",
+                "you returned `x` as it was. `x.to(...)` does not move a tensor, it returns another one: return that, or write "
+                "`x = x.to(...)`.",
+                "the first answer of a reader of this notebook, 2026",
+                answers=(lambda x, k: x,),
+            ),
         ),
     ),
     Exercise(

@@ -9,13 +9,24 @@ QUESTIONS = (
         ("10", "5", "2"),
     ),
     Question(
+        "00.batch",
+        "The loader has `batch_size=32`, and the model is wrapped for two GPUs. How many rows does each replica get in a "
+        "step?",
+        ("32, so 64 rows make a step", "16, so 32 rows make a step", "32 of the same rows"),
+    ),
+    Question(
+        "00.loss",
+        "Both trainings start with the same weights and see the same batches. How does the loss on two GPUs compare with "
+        "that on one?",
+        (
+            "it is the same",
+            "it is different: each GPU trains weights of its own",
+            "it is different: each GPU steps with the gradient of half of the rows",
+        ),
+    ),
+    Question(
         "00.mix",
         "What is `a + b`, with `a` on `cuda:0` and `b` on `cuda:1`?",
         ("a tensor on cuda:0", "a tensor on cuda:1", "an error"),
-    ),
-    Question(
-        "00.gradient",
-        "Loss: a sum over all rows. What are the gradients on two GPUs, next to those on one?",
-        ("half as large", "equal", "twice as large"),
     ),
 )

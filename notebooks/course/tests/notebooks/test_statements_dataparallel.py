@@ -99,6 +99,31 @@ def test_02_a_new_thread_starts_on_gpu_0_and_records_gradients():
     assert says("02", "A new thread has GPU 0 as its current GPU and records gradients, whatever the caller has chosen")
 
 
+def test_00_what_is_said_of_dataparallel_and_ddp():
+    assert (
+        "It is recommended to use" in nn.DataParallel.__doc__ and "DistributedDataParallel" in nn.DataParallel.__doc__
+    )
+    assert says("00", "PyTorch recommends `DistributedDataParallel` (DDP) instead")
+    with vgpu.virtual_gpus(2):
+        net = nn.Linear(3, 1).cuda()
+        kept = nn.DataParallel(net, [0, 1]).state_dict()
+        with pytest.raises(RuntimeError, match="module.weight"):
+            net.load_state_dict(kept)
+    assert says(
+        "00",
+        "every name in the checkpoint begins with `module.`, which is why such a file does not load into the bare model",
+    )
+
+
+def test_00_a_cell_that_counts_bytes_counts_the_same_twice(capsys):
+    source = compile(cell("00", "bytes that b takes"), "00", "exec")
+    names = {"torch": torch}
+    with vgpu.virtual_gpus(2):
+        for _ in range(2):
+            exec(source, names)
+    assert capsys.readouterr().out.count("bytes that b takes on cuda:1: 4096\n") == 2
+
+
 def test_01_quotes_torchs_own_lines():
     """Line for line, but for comments and for how a long line is broken."""
     source = re.sub(r"\s+", "", re.sub(r"#.*", "", inspect.getsource(scatter_gather)))
