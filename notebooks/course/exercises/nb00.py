@@ -66,8 +66,8 @@ EXERCISES = (
             ),
             Mistake(
                 "not in place",
-                "you returned `x` as it was. `x.to(...)` does not move a tensor, it returns another one: return that, or write "
-                "`x = x.to(...)`.",
+                "you returned `x` as it was. `x.to(...)` does not move `x`, it returns a new tensor: return that "
+                "one, or write `x = x.to(...)`.",
                 "the first answer of a reader of this notebook, 2026",
                 answers=(lambda x, k: x,),
             ),

@@ -10,14 +10,14 @@ QUESTIONS = (
     ),
     Question(
         "00.batch",
-        "The loader has `batch_size=32`, and the model is wrapped for two GPUs. How many rows does each replica get in a "
-        "step?",
+        "The loader has `batch_size=32`, and the model is wrapped for two GPUs. How many rows does each replica get in "
+        "a step?",
         ("32, so 64 rows make a step", "16, so 32 rows make a step", "32 of the same rows"),
     ),
     Question(
         "00.loss",
-        "Both trainings start with the same weights and see the same batches. How does the loss on two GPUs compare with "
-        "that on one?",
+        "Both trainings start with the same weights and see the same batches. How does the loss on two GPUs compare "
+        "with that on one?",
         (
             "it is the same",
             "it is different: each GPU trains weights of its own",

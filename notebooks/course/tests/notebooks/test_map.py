@@ -62,5 +62,5 @@ def test_a_change_in_a_first_cell_reaches_the_map(tmp_path):
 def test_a_first_cell_that_says_too_little_is_named(tmp_path):
     path = tmp_path / START.name
     path.write_text(START.read_text(encoding="utf-8").replace("**Minutes:**", "**Hours:**"), encoding="utf-8")
-    with pytest.raises(ValueError, match=f"the first cell of {START.name} must have a line '...Minutes:"):
+    with pytest.raises(ValueError, match=rf"the first cell of {START.name} must have a line '..Minutes:"):
         series.read_series(tmp_path)

@@ -107,11 +107,11 @@ def test_00_what_is_said_of_dataparallel_and_ddp():
     with vgpu.virtual_gpus(2):
         net = nn.Linear(3, 1).cuda()
         kept = nn.DataParallel(net, [0, 1]).state_dict()
-        with pytest.raises(RuntimeError, match="module.weight"):
+        with pytest.raises(RuntimeError, match=r"module\.weight"):
             net.load_state_dict(kept)
     assert says(
         "00",
-        "every name in the checkpoint begins with `module.`, which is why such a file does not load into the bare model",
+        "in the checkpoint begins with `module.`, which is why such a file does not load into the bare model",
     )
 
 
