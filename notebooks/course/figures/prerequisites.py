@@ -5,8 +5,8 @@ from textwrap import wrap
 
 from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
 
-BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW = 138, 36, 164, 44
-LEFT, TOP, LETTERS = 16, 56, 17  # letters of a title in a line of a box
+BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW = 122, 36, 144, 44
+LEFT, TOP, LETTERS = 16, 56, 15  # letters of a title in a line of a box
 
 
 def prerequisites(titles: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> Figure:
