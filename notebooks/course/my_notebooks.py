@@ -23,6 +23,7 @@ from course.files import NOTEBOOKS
 from frcnn_lite.whole_file import whole_file
 
 OWN = NOTEBOOKS.parent / "my_notebooks"
+ABSENT = ""  # the digest of a file that is not there
 KEPT = "before"  # the folder inside for what a fresh start puts aside
 RECORD = ".copied.json"  # name of a notebook -> digest of what was copied: whoever differs from it has been written to
 
@@ -39,7 +40,7 @@ def bring(series: Path = NOTEBOOKS, own: Path = OWN) -> list[str]:
     said = []
     for name in sorted(names):
         there, mine = digest(series / name), digest(own / name)
-        if mine is None or (mine == copied.get(name) and mine != there):
+        if mine == ABSENT or (mine == copied.get(name) and mine != there):
             _copy(series / name, own / name)
             copied[name] = there
         elif mine == there:
@@ -76,9 +77,9 @@ def afresh(chosen: Iterable[str] = (), series: Path = NOTEBOOKS, own: Path = OWN
     return said or ["nothing to do: your copies are as the series has them"]
 
 
-def digest(path: Path) -> str | None:
-    """What tells one content from a different one; None where no file is."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+def digest(path: Path) -> str:
+    """What tells one content from a different one; `ABSENT` where no file is."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ABSENT
 
 
 def _copy(source: Path, target: Path) -> None:
