@@ -56,7 +56,7 @@ def _gradient_cases(random: Random) -> Sequence[Case]:
     generator = torch.Generator().manual_seed(random.randrange(2**31))
     cases = []
     for k in range(20):
-        wanted = [torch.randn(4, 3, generator=generator), 1e-4 * torch.randn(5, generator=generator)]
+        wanted = [torch.randn(random.randint(2, 9), 3, generator=generator), 1e-4 * torch.randn(5, generator=generator)]
         noise = [torch.randn(w.shape, generator=generator) * w.abs().max() for w in wanted]
         off = (0.0, 1e-6, 1e-6, 1e-3, 0.05)[k % 5]
         found = [w + off * n.clamp(-1, 1) for w, n in zip(wanted, noise, strict=True)]
