@@ -1,14 +1,15 @@
-"""Exercises of notebook 04: whose the current device is, where a replica lives, one argument list for each device."""
+"""Exercises of notebook 04: the test for two GPUs, the current device of each thread, an array for a layer."""
 
-import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 
 Event = tuple[Any, ...]
 
@@ -41,12 +42,39 @@ def _call_is_enough(events: Sequence[Event]) -> list[int]:
     return current_device([(thread, "set_device" if e == "device" else e, *rest) for thread, e, *rest in events])
 
 
+def _thread_inherits(events: Sequence[Event]) -> list[int]:
+    """A new thread begins with the device that is current in the other one at that moment."""
+    current: dict[str, list[int]] = {}
+    last, seen = 0, []
+    for thread, event, *argument in events:
+        stack = current.setdefault(thread, [last])
+        if event == "set_device":
+            stack[-1] = argument[0]
+        elif event == "enter":
+            stack.append(argument[0])
+        elif event == "exit":
+            stack.pop()
+        last = stack[-1]
+        seen.append(last)
+    return seen
+
+
+def _exit_to_zero(events: Sequence[Event]) -> list[int]:
+    return current_device([(e[0], "set_device", 0) if e[1] == "exit" else _as_set(e) for e in events])
+
+
+def _as_set(event: Event) -> Event:
+    thread, kind, *argument = event
+    return (thread, "set_device" if kind == "enter" else kind, *argument)
+
+
 def _event_cases(random: Random) -> Sequence[Case]:
     a, b = "main", "worker"
     fixed: list[list[Event]] = [
         [(a, "set_device", 1), (a, "cpu"), (a, "new tensor")],
         [(a, "set_device", 2), (b, "new tensor"), (b, "set_device", 1), (a, "new tensor")],
         [(a, "device", 3), (a, "new tensor"), (a, "enter", 3), (a, "cpu"), (a, "exit")],
+        [(a, "set_device", 1), (a, "enter", 3), (a, "exit"), (a, "new tensor")],
     ]
     return [Case((events,)) for events in [*fixed, *(_drawn_events(random) for _ in range(20))]]
 
@@ -65,49 +93,266 @@ def _drawn_events(random: Random) -> list[Event]:
     return events
 
 
-def home_device(module: nn.Module) -> torch.device:
-    for part in module.modules():
-        for value in (*part._parameters.values(), *vars(part).values(), *part._buffers.values()):
-            if isinstance(value, Tensor):
-                return value.device
-    raise ValueError(f"{type(module).__name__} holds no tensor, so it lives nowhere")
+class _Scaled(nn.Module):
+    """Scales three numbers with a tensor kept in one way or another, made on the GPU that is current."""
+
+    scale: Tensor
+
+    def __init__(self, scale: Sequence[float]) -> None:
+        super().__init__()
+        self.keep(torch.tensor(scale, device="cuda"))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__doc__}>"
+
+    def keep(self, scale: Tensor) -> None:
+        raise NotImplementedError
+
+    def scale_for(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale_for(x)
 
 
-def _parameter_or(otherwise: Callable[[], torch.device]) -> Callable[[nn.Module], torch.device]:
-    def answer(module: nn.Module) -> torch.device:
-        parameter = next(module.parameters(), None)
-        return otherwise() if parameter is None else parameter.device
+class _Buffer(_Scaled):
+    """a buffer"""
+
+    def keep(self, scale: Tensor) -> None:
+        self.register_buffer("scale", scale)
+
+    def scale_for(self, x: Tensor) -> Tensor:
+        return self.scale
+
+
+class _Unsaved(_Buffer):
+    """a buffer that no checkpoint holds"""
+
+    def keep(self, scale: Tensor) -> None:
+        self.register_buffer("scale", scale, persistent=False)
+
+
+class _Weight(_Buffer):
+    """a weight"""
+
+    def keep(self, scale: Tensor) -> None:
+        self.scale = nn.Parameter(scale)
+
+
+class _Plain(_Buffer):
+    """a plain tensor"""
+
+    def keep(self, scale: Tensor) -> None:
+        self.scale = scale
+
+
+class _Moved(_Plain):
+    """a plain tensor that forward moves to its input"""
+
+    def scale_for(self, x: Tensor) -> Tensor:
+        return self.scale.to(x.device)
+
+
+class _Listed(_Scaled):
+    """a tensor in a list"""
+
+    def keep(self, scale: Tensor) -> None:
+        self.scales = [scale]
+
+    def scale_for(self, x: Tensor) -> Tensor:
+        return self.scales[0]
+
+
+class _Function(_Buffer):
+    """a lambda made in __init__"""
+
+    def keep(self, scale: Tensor) -> None:
+        self.register_buffer("scale", scale)
+        self.take = lambda: self.scale
+
+    def scale_for(self, x: Tensor) -> Tensor:
+        return self.take()
+
+
+class _Numbered(_Weight):
+    """self.device = "cuda:0\""""
+
+    def keep(self, scale: Tensor) -> None:
+        super().keep(scale)
+        self.device = scale.device
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.to(self.device) * self.scale
+
+
+class _Guarded(_Plain):
+    """a plain tensor that is skipped where it lies on a different GPU"""
+
+    def scale_for(self, x: Tensor) -> Tensor:
+        return self.scale if self.scale.device == x.device else torch.ones_like(x)
+
+
+_RIGHT = (_Buffer, _Weight, _Unsaved, _Moved)
+_WRONG = (_Plain, _Listed, _Function, _Numbered, _Guarded)
+
+
+def same_on_two_gpus(module: nn.Module, x: Tensor) -> None:
+    expected = module(x)
+    found = nn.DataParallel(module, [0, 1])(x)
+    torch.testing.assert_close(found, expected)
+
+
+def _one_gpu(module: nn.Module, x: Tensor) -> None:
+    torch.testing.assert_close(nn.DataParallel(module, [0])(x), module(x))
+
+
+def _one_row(module: nn.Module, x: Tensor) -> None:
+    torch.testing.assert_close(nn.DataParallel(module, [0, 1])(x[:1]), module(x[:1]))
+
+
+def _shapes_only(module: nn.Module, x: Tensor) -> None:
+    found = nn.DataParallel(module, [0, 1])(x)
+    assert found.shape == module(x).shape
+
+
+def _runs_only(module: nn.Module, x: Tensor) -> None:
+    nn.DataParallel(module, [0, 1])(x)
+
+
+def _parameters_of_replicas(module: nn.Module, x: Tensor) -> None:
+    for gpu, replica in enumerate(nn.parallel.replicate(module, [0, 1])):
+        for weight in replica.parameters():
+            assert weight.get_device() == gpu
+
+
+def _state_of_replicas(module: nn.Module, x: Tensor) -> None:
+    for gpu, replica in enumerate(nn.parallel.replicate(module, [0, 1])):
+        for value in (*replica.parameters(), *replica.buffers(), *replica.state_dict().values()):
+            assert value.get_device() == gpu
+
+
+def _attributes_of_replicas(module: nn.Module, x: Tensor) -> None:
+    for gpu, replica in enumerate(nn.parallel.replicate(module, [0, 1])):
+        for value in vars(replica).values():
+            assert not isinstance(value, Tensor) or value.get_device() == gpu
+
+
+def _module_cases(random: Random) -> Sequence[Case]:
+    """Fixed: two right and two wrong ones. Drawn: all of them in another order, with scales and rows of their own."""
+    kinds = [*_RIGHT, *_WRONG]
+    fixed = [_Buffer, _Plain, _Weight, _Guarded]
+    drawn = random.sample(kinds, len(kinds))
+    scales = [[2.0, 3.0, 4.0]] * len(fixed) + [[round(random.uniform(2, 9), 1) for _ in range(3)] for _ in drawn]
+    return [
+        Trial((kind(scale), torch.rand(random.randint(4, 9), 3, device="cuda")))
+        for kind, scale in zip([*fixed, *drawn], scales, strict=True)
+    ]
+
+
+class _Layer(nn.Linear):
+    """A layer that says whose it is where a call is shown."""
+
+    whose = "your model"
+
+    def __repr__(self) -> str:
+        return f"<an nn.Linear of {self.whose}, on {self.weight.device}>"
+
+
+def _replicas(layer: nn.Module) -> list[nn.Module]:
+    replicas = nn.parallel.replicate(layer, [0, 1])
+    for replica in replicas:
+        vars(replica)["whose"] = "a replica"
+    return replicas
+
+
+def bring_to(layer: nn.Linear, array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).to(layer.weight.device)
+
+
+def _bare_cuda(layer: nn.Linear, array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).cuda()
+
+
+def _always_zero(layer: nn.Linear, array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).to("cuda:0")
+
+
+def _first_parameter(layer: nn.Linear, array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).to(next(layer.parameters()).device)
+
+
+def _first_parameter_or(otherwise: Callable[[], torch.device]) -> Callable[[nn.Linear, np.ndarray], Tensor]:
+    def answer(layer: nn.Linear, array: np.ndarray) -> Tensor:
+        weight = next(layer.parameters(), None)
+        return torch.from_numpy(array).to(otherwise() if weight is None else weight.device)
 
     return answer
 
 
-def _modules(random: Random) -> Iterator[nn.Module]:
-    """Modules on the CPU and on a GPU, and replicas on two GPUs, which list no parameters."""
-    for width in (2, 3, *(random.randint(4, 99) for _ in range(5))):
-        net = nn.Sequential(nn.Linear(width, 4), nn.ReLU(), nn.Linear(4, 1))
-        yield copy.deepcopy(net)  # stays on the CPU: `.cuda()` moves `net` in place
-        yield from (net.cuda(), *nn.parallel.replicate(net, [0, 1]))
+@dataclass(frozen=True)
+class _Entered(Case):
+    """A call inside `with torch.cuda.device(current)`, so the current device says nothing about the layer."""
+
+    current: int = 0
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        with torch.cuda.device(self.current):
+            return super().call(function)
+
+    def show(self, name: str) -> str:
+        return f"with cuda:{self.current} current, {super().show(name)}"
 
 
-def _module_cases(random: Random) -> Sequence[Case]:
-    return [Case((module,)) for module in _modules(random)]
-
-
-def argument_lists(blobs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[list[Any]]:
-    return [[blob[name] for name in names] for blob in blobs]
-
-
-def _blob_cases(random: Random) -> Sequence[Case]:
-    names = ["im_data", "im_info", "gt_boxes", "gt_ishard", "dontcare_areas"]
+def _layer_cases(random: Random) -> Sequence[Case]:
+    """Layers on the CPU and on a GPU, and replicas on two GPUs, which list no parameters."""
     cases = []
-    for gpus in (1, 2, 4, *(random.randint(2, 8) for _ in range(5))):
-        keys = random.sample(names, len(names))  # a loader need not build its dict in the order of the signature
-        blobs = [{key: f"{key} {random.randrange(1000)}" for key in keys} for _ in range(gpus)]
-        cases.append(Case((blobs, names)))
+    for width in (2, 3, *(random.randint(4, 99) for _ in range(5))):
+        array = np.ones((4, width), dtype=np.float32)
+        layer = _Layer(width, 1).cuda()
+        for each in (layer, *_replicas(layer), _Layer(width, 1)):
+            cases += [_Entered((each, array), current=current) for current in (0, 1)]
     return cases
 
 
+def _same_place(given: Any, expected: Tensor) -> bool:
+    return given.device == expected.device and torch.equal(given, expected)
+
+
 EXERCISES = (
+    Exercise(
+        key="04.same_on_two_gpus",
+        task="A test of `module`, which lies on cuda:0, with the batch `x`: it raises where two GPUs give something "
+        "else than one, and ends without an error where they give the same.",
+        reference=same_on_two_gpus,
+        cases=_module_cases,
+        hints=(
+            "What should be equal? Run the module alone, and on two GPUs.",
+            "`nn.DataParallel(module, [0, 1])` runs it on two. With one row, one of them has nothing to do.",
+            "Some wrong modules raise nothing: compare the numbers, `torch.testing.assert_close(found, expected)`.",
+        ),
+        mistakes=(
+            Mistake(
+                "passes for every module",
+                "your test passes for every module, right or wrong. It uses one GPU, or one row; or it looks only at "
+                "weights and buffers, and those always follow their replica.",
+                "NVIDIA/apex pull request 1711, 2023, on a parallel test that ran on a single GPU",
+                answers=(_one_gpu, _one_row, _parameters_of_replicas, _state_of_replicas),
+            ),
+            Mistake(
+                "shapes only",
+                "your test looks at no number. A module that skips its scale on cuda:1 gives the right shapes.",
+                "the counter of pytorch/pytorch issue 2864, 2017: every shape is right, and nothing raises",
+                answers=(_shapes_only, _runs_only),
+            ),
+            Mistake(
+                "attributes only",
+                "your test looks at the tensors among the attributes. It misses those in a list, a device and a "
+                "function, and it fails where `forward` moves the tensor itself.",
+                "tensors in a list that stay behind: pytorch/pytorch issue 29807, 2019",
+                answers=(_attributes_of_replicas,),
+            ),
+        ),
+    ),
     Exercise(
         key="04.current_device",
         task="The current device right after each event, in the thread of that event. An event is (thread, "
@@ -129,7 +374,7 @@ EXERCISES = (
             Mistake(
                 "one for all threads",
                 "you kept one current device for the whole process. Each thread has its own and starts with 0.",
-                "what pfnet/pytorch-pfn-extras pull request 726, 2023, repairs in its profiler's thread",
+                "a loader's thread that uses GPU 0: meta-pytorch/torchrec pull request 1742, 2024",
                 answers=(_one_for_all,),
             ),
             Mistake(
@@ -138,53 +383,61 @@ EXERCISES = (
                 "pytorch/pytorch issue 1608, 2017",
                 answers=(_call_is_enough,),
             ),
+            Mistake(
+                "thread inherits",
+                "you let a new thread start with the device of the thread that starts it. It starts with 0, wherever "
+                "the others are.",
+                "what pfnet/pytorch-pfn-extras pull request 726, 2023, repairs in its profiler's thread",
+                answers=(_thread_inherits,),
+            ),
+            Mistake(
+                "exit goes to 0",
+                "you set the device to 0 where a `with` ends. It goes back to what was current before the `with`.",
+                "what cupy/cupy issue 7466, 2023, met in CuPy before version 12",
+                answers=(_exit_to_zero,),
+            ),
         ),
     ),
     Exercise(
-        key="04.home_device",
-        task="The device that a module works on, be it a model of one's own or a replica of `nn.DataParallel`.",
-        reference=home_device,
-        cases=_module_cases,
+        key="04.bring_to",
+        task="The array as a tensor on the GPU where `layer`, an `nn.Linear` of your model or of a replica, has its "
+        "weight.",
+        reference=bring_to,
+        cases=_layer_cases,
+        agree=_same_place,
         hints=(
-            "A replica lists no parameters, but each of its layers still has its weight: where?",
-            "In a replica `weight` is a plain attribute: look at `vars(part)` for `part in module.modules()`.",
-            "Return the `.device` of the first tensor in `part._parameters`, `vars(part)` or `part._buffers`.",
+            "Ask something that is on the right GPU for sure. Not the thread, and not a number.",
+            "You know what an `nn.Linear` keeps its numbers in, by name: a replica has it under the same name.",
+            "`torch.from_numpy(array).to(layer.weight.device)`",
         ),
         mistakes=(
+            Mistake(
+                "the first of parameters()",
+                "you asked the first of `layer.parameters()`. This layer belongs to a replica, and a replica lists no "
+                "parameters. Ask its weight by name.",
+                "pytorch/pytorch issue 40457, 2020",
+                answers=(_first_parameter,),
+            ),
             Mistake(
                 "the CPU otherwise",
                 "you fall back to the CPU where there are no parameters. Every replica then says that it is there.",
                 "huggingface/sentence-transformers pull request 2614, 2024, does so for models without weights",
-                answers=(_parameter_or(lambda: torch.device("cpu")),),
+                answers=(_first_parameter_or(lambda: torch.device("cpu")),),
             ),
             Mistake(
-                "the current device otherwise",
-                "you fall back to the current device. It belongs to the thread that asks, not to the module.",
+                "the current device",
+                "you took the current device. It belongs to the thread that asks, not to the layer.",
                 "facebookresearch/fairscale pull request 606, 2021",
                 answers=(
-                    _parameter_or(lambda: torch.device("cuda", torch.cuda.current_device())),
-                    _parameter_or(lambda: torch.device("cuda")),
+                    _bare_cuda,
+                    _first_parameter_or(lambda: torch.device("cuda", torch.cuda.current_device())),
                 ),
             ),
-        ),
-    ),
-    Exercise(
-        key="04.argument_lists",
-        task="For each blob, a dict, the list of its values in the order of `names`, the arguments of forward.",
-        reference=argument_lists,
-        cases=_blob_cases,
-        hints=(
-            "One list for each blob, so one for each device.",
-            "The order is that of `names`, whatever the order of the dict; nothing is left out.",
-            "`[[blob[name] for name in names] for blob in blobs]`",
-        ),
-        mistakes=(
             Mistake(
-                "without the first",
-                "you left out the first argument. Every other then moves up by one, and forward takes the second "
-                "for the first.",
-                "the loop of the post on a multi-GPU Faster R-CNN, about 2017",
-                answers=(lambda blobs, names: [[blob[name] for name in names[1:]] for blob in blobs],),
+                "cuda:0 for all",
+                "you named cuda:0. The replica on cuda:1 then gets its array on the wrong GPU.",
+                "csuhan/s2anet issue 136, 2022",
+                answers=(_always_zero,),
             ),
         ),
     ),

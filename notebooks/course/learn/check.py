@@ -141,10 +141,19 @@ def _agree(exercise: Exercise, given: Any, expected: Any) -> bool:
 def _is(mistake: Mistake, exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> bool:
     if mistake.recognise is not None:
         return mistake.recognise(cases, given)
-    return any(
-        all(_agree(exercise, result, case.call(answer)) for case, result in zip(cases, given, strict=True))
-        for answer in mistake.answers
-    )
+    return any(_gives(exercise, answer, cases, given) for answer in mistake.answers)
+
+
+def _gives(exercise: Exercise, answer: Callable[..., Any], cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """Whether `answer` gives these results; one that raises does not."""
+    for case, result in zip(cases, given, strict=True):
+        try:
+            named = case.call(answer)
+        except Exception:
+            return False
+        if not _agree(exercise, result, named):
+            return False
+    return True
 
 
 def _raises(mistake: Mistake, case: Case, error: Exception) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import numpy as np
+
 
 class _Todo:
     """What a starter returns until it is solved."""
@@ -103,7 +105,9 @@ class Exercise:
 
 
 def show(value: Any) -> str:
-    """A value in a sentence: tensors by shape and device, floats to four digits, containers item by item."""
+    """A value in a sentence: tensors by shape and device, arrays by shape, floats to 4 digits, containers by item."""
+    if isinstance(value, np.ndarray):
+        return f"<array {value.shape}>"
     if hasattr(value, "shape") and hasattr(value, "device"):
         if value.shape == () and value.device.type == "cpu":
             return f"tensor({show(value.item())})"

@@ -1,31 +1,27 @@
-"""The questions of notebook 04, Who owns the current device?."""
+"""The questions of notebook 04, Whose GPU is it?."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "04.after_numpy",
-        "`cuda:2` is current. A tensor is taken to the CPU, NumPy works on it. Which device is current then?",
-        ("0", "2", "none"),
+        "04.follows",
+        "`holder` lies on `cuda:0` and is copied to `cuda:1`. What does the copy find on `cuda:1`?",
+        ("weight", "weight, buffer", "weight, buffer, plain tensor", "weight, buffer, plain tensor, tensor in a list"),
     ),
     Question(
         "04.new_thread",
-        "`cuda:2` is current, and a thread is started. Which is current in the thread?",
-        ("0", "2", "none"),
+        "In the main thread `cuda:2` is current. It starts a new thread. Which device is current there?",
+        ("cuda:0", "cuda:2", "none, until the thread chooses one"),
     ),
     Question(
-        "04.forwards",
-        "Four parameters. How often does a replica run if it lists them, and how often one of today's replicas?",
-        ("once, once", "once, never", "four times, once", "four times, never"),
+        "04.backward",
+        "`backward` is called in the main thread, where `cuda:0` is current. Which device is current while the "
+        "gradient of the replica on `cuda:1` is computed?",
+        ("cuda:0", "cuda:1"),
     ),
     Question(
-        "04.gather_list",
-        "`cuda:0` is current. Where is the result of `gather(outputs, [1])`?",
-        ("cuda:0", "cuda:1", "it raises an error"),
-    ),
-    Question(
-        "04.stale",
-        "What does the second step give when `replicate` stands before the loop?",
-        ("the loss of the first step again", "a smaller loss, as it should", "it raises an error"),
+        "04.stored",
+        "Four GPUs get 3, 3, 3 and 1 of ten digits. What do the model's `calls`, `seen` and `rows` hold after a call?",
+        ("1, [10], 10", "4, [1, 3, 3, 3], 10", "0, [1, 3, 3, 3], 3", "0, [1, 3, 3, 3], 10", "0, [], 0"),
     ),
 )

@@ -13,7 +13,7 @@ from verdict import verdict
 
 import vgpu
 
-OWNER = "04_who_owns_the_current_device"
+THREADS, LOOP = "04_whose_gpu_is_it", "05_a_loop_of_ones_own"
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def in_a_thread(function, *args):
     ruling="right",
     because="With CPU tensors the worker stayed on device 0, with arrays the search for a Variable died in the thread. "
     "Today the answer is `devices=`, added in July 2017.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_cpu_inputs_name_no_device():
     assert in_a_thread(device_of_worker, [torch.ones(2, 3).cuda(1)]) == 1
@@ -90,7 +90,7 @@ def test_cpu_inputs_name_no_device():
     because="The idea was right then: until torch 1.4 a replica listed its parameters. As printed the "
     "forward stands inside the loop and runs once for each of them. Since torch 1.5 a replica lists "
     "none, and it never runs.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_the_fix_runs_once_for_each_parameter_or_never():
     def fixed_worker(module):
@@ -114,7 +114,7 @@ def test_the_fix_runs_once_for_each_parameter_or_never():
     ruling="typo",
     because="A line is lost in the listing: forward begins with `im_data`. As printed every argument arrives "
     "as the one before it.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_the_list_of_arguments_lacks_the_first():
     class Signature(nn.Module):
@@ -133,7 +133,7 @@ def test_the_list_of_arguments_lacks_the_first():
     claim="parallel_apply takes a list with one argument list for each module.",
     ruling="right",
     because="Nothing is scattered: each replica gets its own list, whatever is in it.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_each_replica_gets_its_own_list():
     inputs = [["a", [1]], ["b", [1, 2]]]
@@ -152,7 +152,7 @@ class Echo(nn.Module):
     ruling="incomplete",
     because="In the case shown, where device 0 is current. A list is not a device and counts as none, which "
     "means the current one: [1] lands on cuda:0, and [0] on whichever is current.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_a_list_is_no_output_device():
     outputs = [torch.zeros(1).cuda(k) for k in (0, 1)]
@@ -170,7 +170,7 @@ def test_a_list_is_no_output_device():
     ruling="right",
     because="Kept over a step of the optimizer, replica 0 has the new weights and the others the old ones; with "
     "gradients autograd refuses, since replica 0 is a view of what was changed.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_replicas_are_for_one_step():
     net = nn.Linear(3, 1).cuda()
@@ -192,7 +192,7 @@ def test_replicas_are_for_one_step():
     claim="`.cuda()` puts everything on GPU 0; `.cuda(torch.cuda.current_device())` puts it on the GPU in use.",
     ruling="wrong",
     because="The two are the same: a bare `.cuda()` means the current device, in every thread.",
-    notebook=OWNER,
+    notebook=LOOP,
 )
 def test_bare_cuda_is_the_current_device():
     def both():
@@ -212,7 +212,7 @@ def test_bare_cuda_is_the_current_device():
     ruling="wrong",
     because="Nothing but set_device and the end of a context changes it. It belongs to the thread, and a new thread "
     "starts with 0.",
-    notebook=OWNER,
+    notebook=THREADS,
 )
 def test_the_current_device_belongs_to_the_thread():
     torch.cuda.set_device(2)
@@ -231,7 +231,7 @@ def test_the_current_device_belongs_to_the_thread():
     claim="The device is asked of an input and entered before new tensors are made.",
     ruling="right",
     because="What is asked for is right in any thread and under any caller; `.to(x.device)` says the same in one word.",
-    notebook=OWNER,
+    notebook=THREADS,
 )
 def test_a_device_that_is_asked_for_is_right_anywhere():
     def layer(scores):

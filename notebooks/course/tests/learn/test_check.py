@@ -267,8 +267,29 @@ def test_idle_gpus_is_counted_by_the_rule_of_scatter():
             assert exercise.reference(rows, gpus) == gpus - len(torch.zeros(rows).chunk(gpus))
 
 
-def test_modules_of_04_2_are_where_its_text_says():
+def test_layers_of_04_3_are_everywhere_whatever_is_current():
     with vgpu.virtual_gpus(2):
-        exercise = find_exercise("04.home_device")
-        places = {str(case.call(exercise.reference)) for case in exercise.cases(random.Random(0))}
-    assert places == {"cpu", "cuda:0", "cuda:1"}
+        exercise = find_exercise("04.bring_to")
+        cases = exercise.cases(random.Random(0))
+        places = {(str(case.call(exercise.reference).device), case.current) for case in cases}
+        listed = [len(list(case.args[0].parameters())) for case in cases]
+    assert places == {(place, current) for place in ("cpu", "cuda:0", "cuda:1") for current in (0, 1)}
+    assert {0, 2} == set(listed)
+
+
+def test_an_answer_of_04_3_that_asks_parameters_is_named_and_says_that_it_met_a_replica():
+    with vgpu.virtual_gpus(2):
+        words = judge(
+            find_exercise("04.bring_to"),
+            lambda layer, array: torch.from_numpy(array).to(next(layer.parameters()).device),
+        ).words
+    assert "a replica lists no parameters" in words
+    assert "<an nn.Linear of a replica, on cuda:0>" in words
+
+
+def test_a_mistake_that_raises_does_not_stop_the_search_for_the_one_that_was_made():
+    named = [
+        Mistake("item", "", "", answers=(lambda x: x[0],)),
+        Mistake("square", "you squared.", "", (lambda x: x * x,)),
+    ]
+    assert judge(replace(DOUBLE, mistakes=tuple(named)), lambda x: x**2).mistake is named[1]
