@@ -7,6 +7,7 @@
     notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
     bench       run every benchmark
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
+    third-party run other projects' own tests on virtual GPUs                   (--suites DIR: your checkouts of them)
     lint        check format, style and types
     clean       remove the environment and the caches, never runs/ or data/
 
@@ -300,6 +301,13 @@ def oracle(python: Path, args: list[str]) -> int:
     ).returncode
 
 
+def third_party(python: Path, args: list[str]) -> int:
+    """Run the tests of other projects, from checkouts the user has, and write the page of what passed."""
+    return subprocess.run(
+        [str(python), str(ROOT / "packages" / "vgpu" / "tests" / "third_party.py"), *args], cwd=ROOT
+    ).returncode
+
+
 def lint(python: Path, args: list[str]) -> int:
     """Format, style and types; all three report before any of them fails the command."""
     tools = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
@@ -319,7 +327,10 @@ def clean() -> int:
     return 0
 
 
-COMMANDS = {command.__name__: command for command in (lab, fresh, test, notebooks, bench, oracle, lint)}
+COMMANDS = {
+    command.__name__.replace("_", "-"): command
+    for command in (lab, fresh, test, notebooks, bench, oracle, third_party, lint)
+}
 
 
 # ---------------------------------------------------------------- the command line

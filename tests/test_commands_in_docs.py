@@ -62,10 +62,19 @@ NOT_RUN = {
         ),
         "it is for a checkout of accelerate, Lightning or transformers",
     ),
+    **dict.fromkeys(
+        (
+            "git clone https://github.com/huggingface/accelerate suites/accelerate",
+            "python -m venv env",
+            "env/bin/pip install ./packages/vgpu -e suites/accelerate pytest parameterized torchdata datasets timm "
+            "transformers",
+        ),
+        "it makes an environment for a checkout, and asks the network",
+    ),
     "python tests/rivals.py TOOL": "packages/vgpu runs it for virtual GPUs; the other tools are not installed",
 }
 # Commands that need what a test has not, or minutes: the dry run of make, and the table of tasks.py, know them.
-OF_TASKS = re.compile(r"(make|python tasks\.py) (\w+)")
+OF_TASKS = re.compile(r"(make|python tasks\.py) ([\w-]+)")
 BENCHMARK = re.compile(r"python (benchmarks/\w+\.py)")
 # What a reader fills in, and what makes a command short.
 FILLED_IN = {

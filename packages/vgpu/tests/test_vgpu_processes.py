@@ -99,6 +99,18 @@ class TestProcessGroups:
         assert done.stdout == "cuda cuda:0 cuda:nccl\n", done.stderr
         assert "program.py:2: UserWarning: virtual GPUs have no NCCL" in done.stderr, "at the program's own line"
 
+    def test_a_mesh_chooses_the_device_of_a_rank_that_has_used_none(self, alone):
+        """Naming a rank's device to the group uses no device, as with NCCL: the mesh then takes that of LOCAL_RANK."""
+        done = alone(
+            "import os\n"
+            "os.environ['LOCAL_RANK'] = '1'\n"
+            "dist.init_process_group('nccl', device_id=torch.device('cuda', 1))\n"
+            "print(torch.cuda.is_initialized())\n"
+            "dist.init_device_mesh('cuda', (1,))\n"
+            "print(torch.cuda.current_device())\n"
+        )
+        assert done.stdout == "False\n1\n", done.stderr
+
     def test_names_imported_before_the_virtual_gpus_came(self, alone):
         done = alone(
             "import vgpu\n"

@@ -126,6 +126,13 @@ def check(ordinal: int) -> int:
     return ordinal
 
 
+def check_exists(device: torch.device | int) -> None:
+    """Raise CUDA's error if the machine lacks that device, and use none: CUDA stays as uninitialised as it was."""
+    ordinal = device if isinstance(device, int) else device.index
+    if ordinal is not None and not 0 <= ordinal < count():
+        raise errors.invalid_ordinal()
+
+
 def current() -> int:
     """The current device of this thread; inside backward, that of the running node, as in the real engine."""
     if torch._C._current_graph_task_id() == -1:

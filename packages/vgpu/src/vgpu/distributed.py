@@ -119,7 +119,8 @@ def _plain_nccl(make_group: Callable) -> Callable:
         if "nccl" in backend:
             given["backend"] = dist.Backend(re.sub(r"nccl[\w-]*", "nccl", backend))
         if given.get("device_id") is not None:
-            devices.ordinal_of(given["device_id"])  # refuses a GPU that the machine does not have
+            # NCCL is C++, so Python's `torch.cuda` counts as unused after this; a mesh then chooses the rank's device.
+            devices.check_exists(given["device_id"])
         return make_group(**given)
 
     return plain_nccl

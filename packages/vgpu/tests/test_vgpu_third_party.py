@@ -1,0 +1,162 @@
+"""third_party.py on a project that these tests write: what it counts, what it forgives and what it says of a crash."""
+
+import json
+from pathlib import Path
+
+import pytest
+import third_party
+
+TESTS = """\
+import os, unittest, warnings
+import pytest, torch
+from helper import TWO
+
+def test_passes(): assert torch.cuda.device_count() == TWO and torch.ones(1, device="cuda:1").is_cuda
+@pytest.mark.parametrize("device", ["cuda", "hpu"])
+def test_devices(device): assert device == "cuda", "there is no hpu"
+def test_dies(): os._exit(3)
+def test_skips(): pytest.skip("needs 8 GPUs")
+def test_downloads(): assert False
+@pytest.mark.xfail
+def test_expected(): assert False
+def test_fails(): assert torch.ones(1).item() == 2.0
+
+class TestOld(unittest.TestCase):
+    def test_parts(self):
+        for part in range(2):
+            with self.subTest(part=part):
+                self.assertEqual(part, 0, "a part differs")
+"""
+DATA = """\
+[toy]
+title = "A toy"
+about = "Written by a test."
+folder = "toy"
+import_from = ["lib"]
+packages = ["pytest", "no-such-package"]
+memory = "64MiB"
+limit = 120
+files = ["test_it.py", "test_broken.py", "test_other.py"]
+programs = [
+    { name = "good", folder = "programs", command = ["good.py"] },
+    { name = "bad", folder = "programs", command = ["bad.py"] },
+]
+
+[[toy.left_out]]
+tests = ["*::test_downloads"]
+reason = "reads from the network"
+
+[[toy.fails]]
+tests = ["test_it.py::test_devices[hpu]"]
+says = "there is no hpu"
+reason = "an hpu is not a GPU"
+
+[[toy.fails]]
+tests = ["test_it.py::test_fails"]
+says = "some other words"
+reason = "does not fit, because the failure says something else"
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict, Path]:
+    """The toy, run once but for test_other.py: the exit status, the outcomes by file and the page."""
+    top = tmp_path_factory.mktemp("third_party")
+    toy = top / "suites" / "toy"
+    for name, text in {
+        "test_it.py": TESTS,
+        "test_broken.py": "import a_package_that_nobody_has\n",
+        "test_other.py": "def test_other(): pass\n",
+        "lib/helper.py": "TWO = 2\n",
+        "programs/good.py": "import torch\nopen('left', 'w').write(str(torch.cuda.device_count()))\n",
+        "programs/bad.py": "import sys\nsys.exit('bad program')\n",
+    }.items():
+        (toy / name).parent.mkdir(parents=True, exist_ok=True)
+        (toy / name).write_text(text, encoding="utf-8")
+    (top / "data.toml").write_text(DATA, encoding="utf-8")
+    places = ["--data", top / "data.toml", "--results", top / "results", "--page", top / "page.md"]
+    chosen = [word for part in ("test_it.py", "test_broken.py", "good", "bad") for word in ("--only", f"toy:{part}")]
+    status = third_party.main(["--suites", str(top / "suites"), *map(str, places), *chosen])
+    files = json.loads((top / "results" / "toy.json").read_text(encoding="utf-8"))["files"]
+    return status, files, top
+
+
+def test_every_test_has_its_outcome_though_one_ends_the_process(ran):
+    _, files, _ = ran
+    tests = {test.partition("::")[2]: what["outcome"] for test, what in files["test_it.py"]["tests"].items()}
+    assert tests == {
+        "test_passes": "passed",
+        "test_devices[cuda]": "passed",
+        "test_devices[hpu]": "failed",
+        "test_dies": "failed",
+        "test_skips": "skipped",
+        "test_expected": "passed",
+        "test_fails": "failed",
+        "TestOld::test_parts": "failed",
+    }
+    assert files["test_it.py"]["left_out"] == ["test_it.py::test_downloads"]
+    assert "in the middle" in files["test_it.py"]["tests"]["test_it.py::test_dies"]["why"]
+
+
+def test_a_file_that_cannot_be_imported_fails(ran):
+    _, files, _ = ran
+    (what,) = files["test_broken.py"]["tests"].values()
+    assert what["outcome"] == "failed" and "a_package_that_nobody_has" in what["why"]
+
+
+def test_a_program_passes_by_its_exit_status_and_leaves_the_checkout_alone(ran):
+    _, files, top = ran
+    assert files["good"]["tests"]["good"]["outcome"] == "passed"
+    assert files["bad"]["tests"]["bad"]["outcome"] == "failed"
+    assert all(words in files["bad"]["tests"]["bad"]["why"] for words in ("exit status 1", "bad program"))
+    assert sorted(path.name for path in (top / "suites" / "toy" / "programs").iterdir()) == ["bad.py", "good.py"]
+
+
+def test_a_reason_counts_where_the_failure_has_its_words(ran):
+    status, _, top = ran
+    suites = third_party.load(top / "data.toml")
+    lines = "\n".join(third_party.unexplained(suites, top / "results"))
+    assert status == 1
+    assert "test_devices" not in lines
+    assert all(name in lines for name in ("test_fails", "test_dies", "test_parts", "test_broken.py", "toy bad"))
+
+
+def test_the_command_succeeds_when_each_failure_has_its_reason(ran, tmp_path):
+    _, _, top = ran
+    every = '\n[[toy.fails]]\ntests = ["*"]\nsays = ""\nreason = "accepted for this test"\n'
+    (tmp_path / "data.toml").write_text(DATA + every, encoding="utf-8")
+    places = ["--data", tmp_path / "data.toml", "--results", top / "results", "--page", tmp_path / "page.md"]
+    assert third_party.main(["--page-only", *map(str, places)]) == 0
+    assert "accepted for this test" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+def test_the_page_says_what_ran_and_what_did_not(ran):
+    _, _, top = ran
+    page = (top / "page.md").read_text(encoding="utf-8")
+    assert "| [A toy](#a-toy) | 4 of 5 | 4 | 6 | 1 | 1 | 40.0 % |" in page
+    assert "| `test_it.py` | 3 | 4 | 1 | 1 | 42.9 % |" in page
+    assert "| `test_other.py` | did not run | | | | |" in page
+    assert "| `test_it.py::test_devices[hpu]` | an hpu is not a GPU |" in page
+    assert "| `test_it.py::test_fails` | **no reason yet** |" in page
+    assert "* `*::test_downloads`: reads from the network" in page
+    assert "* 1: needs 8 GPUs" in page
+    assert "On 2 virtual GPUs of 64MiB." in page and "no-such-package not installed" in page
+
+
+def test_a_test_that_says_nothing_for_too_long_is_ended(tmp_path):
+    suite = {"gpus": 1, "memory": "64MiB", "limit": 10}
+    text = "import time\n\ndef test_hangs(): time.sleep(600)\n\ndef test_after(): pass\n"
+    (tmp_path / "test_it.py").write_text(text, encoding="utf-8")
+    result = third_party.run_file(suite, tmp_path, "test_it.py", third_party.sys.executable)["tests"]
+    assert result["test_it.py::test_hangs"]["why"] == "did not end within 10 s"
+    assert result["test_it.py::test_after"]["outcome"] == "passed"
+
+
+def test_the_list_of_suites_is_whole():
+    """Each entry has what the page prints, and no suite names a file twice."""
+    for name, suite in third_party.load(third_party.SUITES / "suites.toml").items():
+        names = [part for part, _ in third_party.parts(suite)]
+        assert names and len(names) == len(set(names)), name
+        for entry in [*suite.get("left_out", []), *suite.get("fails", [])]:
+            assert entry["tests"] and entry["reason"].strip(), name
+        assert all(entry["says"].strip() for entry in suite.get("fails", [])), name
