@@ -152,6 +152,15 @@ def test_a_test_that_says_nothing_for_too_long_is_ended(tmp_path):
     assert result["test_it.py::test_after"]["outcome"] == "passed"
 
 
+def test_the_last_attempt_of_a_repeated_test_counts(tmp_path):
+    """pytest-rerunfailures reports an attempt that it repeats as `rerun`."""
+    events = ["started", "passed", "rerun", "passed", "passed", "passed", "ended"]
+    lines = [{"test": "a", "event": event, "why": "", "seconds": 1.0} for event in events]
+    (tmp_path / "lines").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    results, _, _, running = third_party.read_lines(tmp_path / "lines")
+    assert results == {"a": third_party.Test("passed", "", 3.0)} and running is None
+
+
 def test_the_list_of_suites_is_whole():
     """Each entry has what the page prints, and no suite names a file twice."""
     for name, suite in third_party.load(third_party.SUITES / "suites.toml").items():

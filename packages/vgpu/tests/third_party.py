@@ -78,6 +78,8 @@ def read_lines(path: Path) -> tuple[Results, set[str], set[str], str | None]:
             running = name
         elif event == "ended":
             running = None
+        elif event == "rerun":
+            results.pop(name, None)  # by pytest-rerunfailures: the last attempt counts
         else:
             test = results.setdefault(name, Test(event))
             # A test has several reports, and the worst counts: a test is skipped although its set-up passed.
@@ -293,8 +295,8 @@ make third-party SUITES=suites ARGS="--python $PWD/env/bin/python --only acceler
 ```
 
 A test is *skipped* by its own project, for the reasons listed below each table, and a failure that its author expects
-(`xfail`) counts as passed. *Rate* is passed of passed and failed. Files that did not run are named. Nothing here ran on
-a real GPU.
+(`xfail`) counts as passed. Of a test that its project repeats, the last attempt counts. *Rate* is passed of passed and
+failed. Files that did not run are named. Nothing here ran on a real GPU.
 """
 
 
