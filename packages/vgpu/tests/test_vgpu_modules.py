@@ -194,6 +194,30 @@ def test_assigned_data_leaves_graphs_hooks_and_gradients_as_plain_pytorch_does()
     assert story_of_a_parameter(*CHANGES["device"]) == story_of_a_parameter(*CHANGES["dtype, on the CPU"])
 
 
+def test_a_gradient_that_is_there_counts_once_where_data_moves_between_forward_and_backward():
+    p = nn.Parameter(torch.ones(2, device="cuda:1"))
+    for step in (1, 2, 3):
+        loss = (p * 3).sum()
+        p.data = p.data.cpu()
+        p.data = p.data.cuda(1)
+        loss.backward()
+        assert p.grad.tolist() == [3 * step, 3 * step]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_a_deep_copy_of_a_parameter_has_no_gradient_and_no_hooks(device):
+    net = nn.Linear(2, 1).to(device)
+    net.weight.register_hook(lambda grad: 0 * grad)
+    net(torch.ones(1, 2, device=device)).sum().backward()
+    net.bias.requires_grad_(False)
+    other = copy.deepcopy(net)
+    assert net.weight.grad is not None and other.weight.grad is None
+    assert type(other.weight) is type(net.weight) and isinstance(other.weight, nn.Parameter)
+    assert not other.bias.requires_grad and other.weight.equal(net.weight)
+    other(torch.ones(1, 2, device=device)).sum().backward()
+    assert other.weight.grad.tolist() == [[1, 1]]
+
+
 def test_the_dtype_chosen_for_gradients_survives_the_move():
     p = nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
     p.grad_dtype = torch.float32

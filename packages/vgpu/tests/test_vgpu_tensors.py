@@ -213,3 +213,17 @@ def test_a_written_list_given_by_name_counts_as_changed():
     torch.ops.fsdp.split_with_sizes_copy(whole, [2, 4], 0, out=parts)
     assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4, 5]]
     assert all(part._version > version for part, version in zip(parts, versions, strict=True))
+
+
+def test_operators_on_lists_take_places_on_several_devices_one_after_the_other():
+    xs = [torch.ones(2), torch.ones(3, device="cuda:0"), torch.ones(1, device="cuda:1")]
+    torch._foreach_mul_(xs, [2.0, 3.0, 4.0])
+    sums = torch._foreach_add(xs, xs, alpha=2)
+    assert [x.device for x in sums] == [x.device for x in xs]
+    assert [x.tolist() for x in sums] == [[6, 6], [9, 9, 9], [12]]
+    torch._foreach_copy_(xs, [x.cpu() for x in sums])
+    assert [x.tolist() for x in xs] == [[6, 6], [9, 9, 9], [12]] and all(x._version == 2 for x in xs)
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch._foreach_add(xs, [x.cpu() for x in xs])
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch._foreach_add_(xs[1:2], xs[2:])

@@ -49,6 +49,8 @@ _MIXED = frozenset(
         "copy",
         "copy_",
         "_to_copy",
+        "_foreach_copy",
+        "_foreach_copy_",
         "set_data",
         # they look at the shape of their second argument, not at its values
         "resize_as_",
@@ -96,6 +98,7 @@ class _Plan:
         self.names = [a.name for a in arguments]
         self.written = frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write)
         self.lists = [i for i, a in enumerate(arguments) if a.name in self.written and "List" in str(a.type)]
+        self.by_place = name.startswith("_foreach_")  # its lists may have another device at each place
         self.has_device = "device" in self.names
         self.mixed = name in _MIXED
         self.random = torch.Tag.nondeterministic_seeded in func.tags
@@ -147,6 +150,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     if kwargs:
         values, ordinal, mixed = _unwrap_all(kwargs.values(), ordinal, mixed)
         host_kwargs = dict(zip(kwargs, values, strict=True))
+    if mixed and plan.by_place and len(args[0]) > 1:
+        return _one_by_one(func, plan, args, kwargs or {})
     if mixed and not _one_device(func, plan, args, kwargs or {}):
         return func(*host_args, **host_kwargs)
     if plan.collective is not None:
@@ -265,6 +270,19 @@ def _follow(outer: VirtualTensor) -> None:
     """Give the outer tensor the shape and storage its host got from resize_, set_, squeeze_ and the like."""
     host = outer._host
     torch._C.TensorBase.data.__set__(outer, wrap(host, outer._ordinal))  # type: ignore[attr-defined]
+
+
+def _one_by_one(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> Any:
+    """An operator on lists whose places lie on several devices: one place after the other, as on real GPUs."""
+    found = []
+    for place in range(len(args[0])):
+        one, named = ([[x[place]] if isinstance(x, (list, tuple)) else x for x in xs] for xs in (args, kwargs.values()))
+        found.append(func(*one, **dict(zip(kwargs, named, strict=True))))
+        for position in plan.lists:  # `run` has counted those of virtual tensors
+            changed = _argument(plan, args, kwargs, position)[place]
+            if type(changed) not in KINDS:
+                torch.autograd.graph.increment_version(changed)
+    return None if found[0] is None else [one for (one,) in found]
 
 
 def _one_device(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> bool:

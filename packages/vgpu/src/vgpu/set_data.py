@@ -66,6 +66,7 @@ def _move(self: Tensor, new: Tensor) -> None:
         self._post_accumulate_grad_hooks = after  # type: ignore[attr-defined]
     if self.is_leaf and self.requires_grad and held:
         fresh._backward_hooks = hooks
+        _grad.__set__(fresh, None)  # it went with `self`; left here, what a graph brings would be added to it once more
         fresh._post_accumulate_grad_hooks = {0: functools.partial(_hand_on, self)}  # type: ignore[attr-defined]
     if owner is not None:
         _attach(owner, self)

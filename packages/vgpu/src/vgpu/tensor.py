@@ -110,6 +110,9 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
             return memo[id(self)]
         if not self.is_leaf:
             return super().__deepcopy__(memo)  # refuses
+        if getattr(self, "_is_param", False):  # as nn.Parameter does it: without gradient, hooks and attributes
+            memo[id(self)] = made = torch.nn.Parameter(self.detach().clone(), self.requires_grad)
+            return made  # type: ignore[return-value]
         # Copied through its storage, so that two views of one storage stay two views of one storage.
         twin = wrap(copy.deepcopy(self._host, memo), self._ordinal)
         twin.__class__ = type(self)

@@ -1,0 +1,83 @@
+"""The differential tester finds faults that are planted, and none in the same programs without them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from differential import mutants, processes, ranks, run
+from differential.__main__ import judge
+from differential.draw import draw
+from differential.program import Program
+from differential.record import Record
+
+import vgpu
+
+SEEDS = 60
+PROGRAMS = [draw(seed) for seed in range(SEEDS)]
+
+
+@pytest.fixture(scope="module")
+def references() -> list[Record]:
+    """What the programs record on the plain CPU."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found = run.on_cpu(PROGRAMS)
+    torch.set_num_threads(before)
+    return found
+
+
+def test_the_first_programs_are_equal(references: list[Record]):
+    records = run.on_gpus(PROGRAMS)
+    for program, expected, found in zip(PROGRAMS, references, records, strict=True):
+        assert not judge((program, expected, [found])), f"python -m differential --seed {program.seed}"
+    assert sum(len(record.values) for record in records) > 50 * SEEDS
+    assert sum(bool(record.raised) for record in references) <= SEEDS // 20, "programs that end early say little"
+
+
+@pytest.mark.parametrize("name", mutants.MUTANTS)
+def test_a_planted_fault_is_found(name: str, references: list[Record]):
+    shows_in = mutants.MUTANTS[name].shows_in
+    for program, expected in zip(PROGRAMS, references, strict=True):
+        if shows_in and not shows_in & program.pieces:
+            continue  # nothing in it could meet this fault
+        with mutants.planted(name):
+            (found,) = run.on_gpus([program])
+        if judge((program, expected, [found])):
+            return
+    pytest.fail(f"none of {SEEDS} programs has found it")
+
+
+def test_a_program_is_plain_python_that_its_seed_reproduces():
+    command = "from differential import draw, ranks; print(draw.draw(3)); print(ranks.draw(3, 2))"
+    folder = Path(__file__).parent
+    again = subprocess.run([sys.executable, "-c", command], cwd=folder, capture_output=True, text=True, check=True)
+    assert again.stdout == f"{draw(3)}\n{ranks.draw(3, 2)}\n"
+    assert "vgpu" not in str(draw(3)).replace("python -m vgpu", "")
+
+
+def first_with(piece: str) -> Program:
+    """The first program for two ranks that has this piece."""
+    return next(program for seed in range(100) if piece in (program := ranks.draw(seed, 2)).pieces)
+
+
+def test_two_ranks_are_equal_to_one_process_and_planted_faults_are_found():
+    pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
+    chosen = [(name, first_with(min(one.shows_in))) for name, one in mutants.RANK_MUTANTS.items()]
+    others = [("", first_with(way)) for way in ("FSDP1", "tensor parallel")]
+    with processes.Ranks(2) as group:
+        for name, program in [*chosen, *others]:
+            (expected,) = processes.references([program])
+            found = processes.on_ranks(group, program)
+            assert not judge((program, expected, found)), f"python -m differential --ranks 2 --seed {program.seed}"
+            if name:
+                assert judge((program, expected, processes.on_ranks(group, program, name))), name
+
+
+def test_the_tester_leaves_nothing_behind():
+    original = mutants.set_data._hand_on
+    with pytest.raises(RuntimeError, match="stop"), mutants.planted("a gradient counts twice after a move"):
+        assert mutants.set_data._hand_on is not original
+        raise RuntimeError("stop")
+    assert mutants.set_data._hand_on is original and not vgpu.is_enabled()
