@@ -5,6 +5,6 @@ python -m differential --seed 17             draw the program of seed 17, run bo
 python -m differential --for 60m             one seed after the other for an hour; every difference is printed
 python -m differential --for 60m --ranks 2   the same with two processes in a process group
 
-draw.py draws a program (layers.py, events.py, steps.py and ranks.py hold what it is put together from), run.py and
-processes.py run one, compare.py says what differs, and mutants.py has faults that it must find.
+draw.py draws a program of one process (from layers.py and events.py, by nets.py and steps.py), ranks.py one of several;
+run.py and processes.py run it, compare.py says what differs, and mutants.py has faults that the tester must find.
 """

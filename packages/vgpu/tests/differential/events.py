@@ -139,7 +139,7 @@ CHANGES = (
     ),
     Event(
         "loaded by assignment",
-        "kept = {{k: v.clone() for k, v in net.state_dict().items()}}\nnet.load_state_dict(kept, assign=True)\n"
+        "kept = {k: v.clone() for k, v in net.state_dict().items()}\nnet.load_state_dict(kept, assign=True)\n"
         "optimizer = new_optimizer(net)",
     ),
     Event("deep copy", "net = copy.deepcopy(net)\nrun, optimizer = spread(net), new_optimizer(net)"),

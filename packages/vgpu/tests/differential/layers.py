@@ -5,8 +5,9 @@ A shape is "image" (rows, 4, 6, 6), "tokens" (rows, 5, 8) or "rows" (rows, 8).
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
+
+from differential.dice import Dice
 
 WIDTHS = {"image": 4, "tokens": 8, "rows": 8}  # what the last or, of images, the second dimension has
 
@@ -100,7 +101,8 @@ BETWEEN = (
     ("linalg", "x = torch.einsum('n...,m...->nm', x, x).softmax(1).matmul(x.flatten(1)).view_as(x)"),
     ("number read", "x = x / (1 + x.detach().abs().sum().item())"),
 )  # fmt: skip
-NOT_UNDER_AUTOCAST = {"complex", "linalg", "function"}  # their rules differ from CPU to GPU
+# Their rules differ from the CPU's autocast to that of GPUs.
+NOT_UNDER_AUTOCAST = {"complex", "linalg", "function", "detach", "number read", "dtype", "no grad inside"}
 
 HELPERS = {
     "attend(": '''
@@ -130,7 +132,7 @@ class Scaled(torch.autograd.Function):
 }
 
 
-def chain(draw: random.Random, start: str, length: int, low: bool) -> list[Layer]:
+def chain(dice: Dice, start: str, length: int, low: bool) -> list[Layer]:
     """Layers, one fitting the other, that end in "rows"."""
     found: list[Layer] = []
     shape = start
@@ -140,7 +142,7 @@ def chain(draw: random.Random, start: str, length: int, low: bool) -> list[Layer
         if not more:
             fitting = [one for one in fitting if one.after == "rows"]
         kinds = sorted({one.piece for one in fitting})
-        kind = draw.choice(kinds)
-        found.append(draw.choice([one for one in fitting if one.piece == kind]))
+        kind = dice.choice(kinds)
+        found.append(dice.choice([one for one in fitting if one.piece == kind]))
         shape = found[-1].after
     return found

@@ -19,7 +19,7 @@ from differential.program import Program
 from differential.record import Record
 from differential.run import run
 
-LIMIT = 120.0  # seconds that a program may take before its ranks count as stuck
+LIMIT = 600.0  # seconds that a program may take before its ranks count as stuck
 
 
 class Ranks:
@@ -89,7 +89,7 @@ def _child(rank: int, ranks: int, port: int, tasks: Any, done: Any) -> None:
     torch.set_num_threads(1)
     torch.cuda.set_device(rank)
     dist.init_process_group("cpu:gloo,cuda:nccl", device_id=torch.device("cuda", rank))
-    while (task := tasks.get()) is not None:
+    while (task := _next(tasks)) is not None:
         program, mutant = task
         with mutants.planted(mutant):
             record = run(program, rank, ranks, torch.device("cuda", rank))
@@ -97,6 +97,16 @@ def _child(rank: int, ranks: int, port: int, tasks: Any, done: Any) -> None:
         record.values = {k: v.numpy() if isinstance(v, torch.Tensor) else v for k, v in record.values.items()}
         done.put((rank, record))
     dist.destroy_process_group()
+
+
+def _next(tasks: Any) -> Any:
+    """The next task; None, which is the last, where the tester itself has gone."""
+    while True:
+        try:
+            return tasks.get(timeout=5.0)
+        except queue.Empty:
+            if not mp.parent_process().is_alive():
+                return None
 
 
 def references(programs: Iterable[Program]) -> list[Record]:

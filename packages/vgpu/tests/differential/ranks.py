@@ -6,8 +6,7 @@ Each rank has as many rows as the others, so the mean of the ranks' gradients is
 
 from __future__ import annotations
 
-import random
-
+from differential.dice import Dice
 from differential.program import Program, block
 
 NET = '''
@@ -139,34 +138,28 @@ class _Draft:
     """A program while it is drawn."""
 
     def __init__(self, seed: int, ranks: int) -> None:
-        self.draw, self.seed, self.ranks = random.Random(f"{seed} {ranks}"), seed, ranks
-        self.pieces: set[str] = set()
-
-    def chance(self, probability: float, piece: str) -> bool:
-        happens = self.draw.random() < probability
-        if happens:
-            self.pieces.add(piece)
-        return happens
+        self.dice, self.seed, self.ranks = Dice(f"{seed} {ranks}"), seed, ranks
+        self.pieces, self.chance = self.dice.pieces, self.dice.chance
 
     def program(self) -> Program:
         ways = [way for way in WAYS if self.ranks == 2 or way != "by hand"]
-        self.way = self.draw.choice(ways)
+        self.way = self.dice.choice(ways)
         self.pieces.add(self.way)
         checkpoints = self.way != "tensor parallel" and self.chance(0.25, "checkpoint")
         body = self._body(checkpoints)
-        activation = self.draw.choice(("F.relu", "F.gelu", "torch.tanh"))
+        activation = self.dice.choice(("F.relu", "F.gelu", "torch.tanh"))
         title = f'"""Program {self.seed} for {self.ranks} ranks: {", ".join(sorted(self.pieces))}."""'
         constants = f"ACTIVATION, CHECKPOINTS = {activation}, {checkpoints}"
         source = f"{title}\n\n{IMPORTS}\n{constants}\n\n{NET}\n{NOTE}\n\n{body}\n{MAIN}"
         return Program(self.seed, self.ranks, frozenset(self.pieces), True, source)
 
     def _body(self, checkpoints: bool) -> str:
-        blocks = [self._block(checkpoints) for _ in range(self.draw.randint(1, 3))]
-        more = self.draw.choice(("", "", ", foreach=True", ", foreach=False"))
+        blocks = [self._block(checkpoints) for _ in range(self.dice.number(1, 3))]
+        more = self.dice.choice(("", "", ", foreach=True", ", foreach=False"))
         if self.way == "tensor parallel":
             more = ", foreach=False"  # some of its parameters are DTensors, some are not
         self.pieces.add(f"optimizer{more}")
-        optimizer = self.draw.choice(OPTIMIZERS).format(more=more)
+        optimizer = self.dice.choice(OPTIMIZERS).format(more=more)
         setup = [
             f"torch.manual_seed({self.seed})",
             f"net = Net([{', '.join(blocks)}]).double()",
@@ -208,7 +201,7 @@ class _Draft:
         elif self.way.startswith("FSDP1"):
             options = ["auto_wrap_policy=ModuleWrapPolicy({Block})", "device_id=rank"]
             options.append(f"use_orig_params={self.chance(0.5, 'original parameters')}")
-            strategy = self.draw.choice(("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"))
+            strategy = self.dice.choice(("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"))
             if self.way == "FSDP1 offloaded":
                 strategy = "FULL_SHARD"
                 options.append("cpu_offload=CPUOffload(offload_params=True)")
@@ -247,12 +240,12 @@ class _Draft:
             f"codes = torch.randint(9, ({4 * self.ranks}, 4), generator=source)",
             f"wanted = torch.randint(3, ({4 * self.ranks}, 4), generator=source)",
         ]
-        zero = self.draw.choice(("optimizer.zero_grad()", "optimizer.zero_grad(set_to_none=False)"))
+        zero = self.dice.choice(("optimizer.zero_grad()", "optimizer.zero_grad(set_to_none=False)"))
         if self.way == "FSDP1 offloaded":
             zero = "optimizer.zero_grad()"
         lines = [*makes, zero]
         if self.chance(0.25, "evaluated before"):
-            mode = "no_grad" if self.way.startswith("FSDP") else self.draw.choice(("no_grad", "inference_mode"))
+            mode = "no_grad" if self.way.startswith("FSDP") else self.dice.choice(("no_grad", "inference_mode"))
             lines += ["net.eval()", f"with torch.{mode}():", "    net(codes[:4].to(gpu))", "net.train()"]
         if self.way == "DDP" and self.chance(0.4, "accumulation, no_sync"):
             lines += ["with keep_sync():", block([*loss, "loss.backward()", "codes = codes.flip(1)"], 1)]
@@ -286,7 +279,7 @@ class _Draft:
         return ["for step in range(3):", block(lines, 1)]
 
     def _by_hand(self) -> str:
-        return self.draw.choice(BY_HAND)
+        return self.dice.choice(BY_HAND)
 
 
 def draw(seed: int, ranks: int) -> Program:
