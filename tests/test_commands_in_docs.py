@@ -71,6 +71,18 @@ NOT_RUN = {
         ),
         "it makes an environment for a checkout, and asks the network",
     ),
+    **dict.fromkeys(
+        (
+            "python -m differential --seed 17",
+            "python -m differential --for 60m",
+            "python -m differential --for 60m --ranks 2",
+            'python -m differential --count 50 --mutant "replicas are a little smaller"',
+            "python -m vgpu --gpus 2 program.py cuda",
+            "python program.py cpu",
+            "python program.py cuda",
+        ),
+        "packages/vgpu runs its differential tester, and a program that it drew; an hour and two GPUs are the reader's",
+    ),
     "python tests/rivals.py TOOL": "packages/vgpu runs it for virtual GPUs; the other tools are not installed",
 }
 # Commands that need what a test has not, or minutes: the dry run of make, and the table of tasks.py, know them.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from differential import mutants, processes, ranks, run
-from differential.__main__ import judge
+from differential.__main__ import judge, main
 from differential.draw import draw
 from differential.program import Program
 from differential.record import Record
@@ -57,6 +57,26 @@ def test_a_program_is_plain_python_that_its_seed_reproduces():
     again = subprocess.run([sys.executable, "-c", command], cwd=folder, capture_output=True, text=True, check=True)
     assert again.stdout == f"{draw(3)}\n{ranks.draw(3, 2)}\n"
     assert "vgpu" not in str(draw(3)).replace("python -m vgpu", "")
+
+
+def test_the_command_prints_the_program_of_a_seed_and_says_what_differs(capsys: pytest.CaptureFixture[str]):
+    before = torch.get_num_threads()
+    try:
+        assert main(["--seed", "3"]) == 0
+        assert str(draw(3)) in (printed := capsys.readouterr().out) and "1 programs" in printed
+        assert main(["--from", "0", "--count", "3", "--stop", "--mutant", "products are rounded to float32"]) == 1
+        assert "seed 0: " in capsys.readouterr().out
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("command", [["PROGRAM", "cpu"], ["-m", "vgpu", "--gpus", "2", "PROGRAM", "cuda"]])
+def test_a_program_runs_without_the_tester(command: list[str], tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(str(draw(3)), encoding="utf-8")
+    arguments = [str(program) if word == "PROGRAM" else word for word in command]
+    done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "2 loss tensor(" in done.stdout and ("device='cuda:" in done.stdout) == ("cuda" in command)
 
 
 def first_with(piece: str) -> Program:
