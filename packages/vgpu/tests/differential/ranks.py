@@ -249,7 +249,8 @@ class _Draft:
             lines += ["net.eval()", f"with torch.{mode}():", "    net(codes[:4].to(gpu))", "net.train()"]
         if self.way == "DDP" and self.chance(0.4, "accumulation, no_sync"):
             lines += ["with keep_sync():", block([*loss, "loss.backward()", "codes = codes.flip(1)"], 1)]
-        elif self.way != "tensor parallel" and self.chance(0.2, "accumulation"):
+        elif self.way not in ("tensor parallel", "FSDP1 offloaded") and self.chance(0.2, "accumulation"):
+            # (FSDP1 that offloads takes the last gradient instead of the sum, as its documentation says.)
             lines += [*loss, "loss.backward()"]
         lines += [*loss, "loss.backward()"]
         if self.way == "by hand":
