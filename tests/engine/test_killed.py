@@ -1,84 +1,23 @@
 """A training that is killed at any moment, as often as one likes, ends in the same weights."""
 
-import multiprocessing
-import random
+import subprocess
 import sys
-import threading
-import time
 
+import killed_training
 import pytest
-import torch
-from tqdm.auto import tqdm
+from killed_training import CONFIG
 
 from frcnn_lite import engine
-from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.recipes.determinism import same_bits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts children by fork, which is safe on Linux only")
 
-KILLS, MOST_STEPS = 20, 12
-MODEL = FasterRCNNConfig(
-    widths=(8, 8, 8),
-    blocks=(0, 0, 0),
-    roi_channels=8,
-    group_width=4,
-    head_width=16,
-    pre_nms_proposals=16,
-    proposals=8,
-    rpn_samples=8,
-    roi_samples=8,
-    roi_output_size=2,
-)
-CONFIG = engine.TrainConfig(
-    image_size=64,
-    train_images=40,
-    test_images=0,
-    steps=250,
-    batch_size=2,
-    checkpoint_every=5,
-    model=MODEL,
-)
-
-
-def train(directory, resume):
-    torch.set_num_threads(1)
-    # Forked processes share tqdm's lock: a child killed while it holds it would keep all later ones waiting for ever.
-    tqdm.set_lock(threading.RLock())
-    engine.train(CONFIG, directory, resume=resume, progress=False)
-
-
-def run_in_child(directory, resume, may_go_on=None):
-    """Train in a process of its own, killed when `may_go_on()` turns false; gives its exit code, -9 when it was."""
-    child = multiprocessing.get_context("fork").Process(target=train, args=(directory, resume))
-    child.start()
-    while child.is_alive() and (may_go_on is None or may_go_on()):
-        child.join(0.002)
-    if may_go_on is not None:
-        child.kill()
-    child.join()
-    return child.exitcode
-
-
-def lines(file):
-    return file.read_bytes().count(b"\n") if file.exists() else 0
-
 
 def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):
-    whole, often = tmp_path / "whole", tmp_path / "often"
-    assert run_in_child(whole, resume=False) == 0
-    moment = random.Random(0)
-    for attempt in range(KILLS):
-        begun = (often / "config.json").exists()
-        if attempt < 5:  # before there is a configuration or a checkpoint, or while the log is being cut
-            end = time.perf_counter() + moment.uniform(0, 0.3)
-            code = run_in_child(often, begun, lambda end=end: time.perf_counter() < end)
-        else:
-            enough = lines(often / "log.jsonl") + moment.randint(1, MOST_STEPS)
-            code = run_in_child(often, begun, lambda enough=enough: lines(often / "log.jsonl") < enough)
-        assert code == -9
-    assert 0 < lines(often / "log.jsonl") < CONFIG.steps
-    assert run_in_child(often, resume=True) == 0
-    first, second = (engine.load_run(directory) for directory in (whole, often))
+    program = [sys.executable, killed_training.__file__, str(tmp_path)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    first, second = (engine.load_run(tmp_path / name) for name in ("whole", "often"))
     assert first.step == second.step == CONFIG.steps
     assert same_bits(first.model.state_dict(), second.model.state_dict())
     assert [record["loss"] for record in first.history] == [record["loss"] for record in second.history]
