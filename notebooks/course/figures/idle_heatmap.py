@@ -52,7 +52,9 @@ def _describe(idle: Sequence[Sequence[int]]) -> str:
     for g, line in enumerate(idle, start=1):
         wasteful = [n for n, count in enumerate(line, start=1) if count and n >= g]
         if wasteful:
-            lines.append(f"{g} GPUs idle although there are rows enough at {', '.join(map(str, wasteful))} rows")
+            lines.append(
+                f"with {g} GPUs one or more idle at {', '.join(map(str, wasteful))} rows, although that is enough rows"
+            )
     if not lines:
         return "No GPU stays idle once there are as many rows as GPUs."
     return "Below one row per GPU some GPU always stays idle. " + "; ".join(lines) + "."

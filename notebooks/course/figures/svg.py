@@ -16,6 +16,7 @@ PAPER = "#ffffff"  # every figure brings its own paper, so that it reads the sam
 INK = "#1f2328"
 FAINT = "#59636e"  # captions; 6:1 against the paper
 RULE = "#d1d9e0"  # hairlines that carry no information
+LEGIBLE = 2 / 3  # of its own size: a figure shrinks with the page down to here, then the page scrolls
 FONT = "'Noto Sans', 'DejaVu Sans', 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
@@ -108,7 +109,8 @@ class Canvas:
         width, height = number(self.width), number(self.height)
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
-            f' viewBox="0 0 {width} {height}" font-family={quoteattr(FONT)}>'
+            f' viewBox="0 0 {width} {height}" font-family={quoteattr(FONT)}'
+            f' style="max-width:100%;min-width:{number(LEGIBLE * self.width)}px;height:auto">'
         )
         words = f"<title>{escape(self.title)}</title>\n<desc>{escape(self.description)}</desc>"
         return Figure("\n".join([head, words, *self._elements, "</svg>"]), self.title, self.description)

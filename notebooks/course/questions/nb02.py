@@ -11,7 +11,7 @@ QUESTIONS = (
     ),
     Question(
         "02.gradient",
-        "The loss is the mean over ten rows. The rows of `cuda:0` give a gradient A, those of `cuda:1` a gradient B. "
+        "The loss is the mean over ten rows. To its gradient the rows of `cuda:0` contribute A, those of `cuda:1` B. "
         "What stands in `net.hidden.weight.grad` after `backward`?",
         ("A", "(A + B) / 2", "A + B", "A on cuda:0, and B on cuda:1"),
     ),

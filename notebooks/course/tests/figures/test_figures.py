@@ -33,8 +33,13 @@ def test_heatmap_writes_every_count():
 
 def test_heatmap_names_the_wasteful_batch_sizes():
     idle = [[g - -(-n // -(-n // g)) for n in range(1, 13)] for g in range(1, 5)]
-    assert "3 GPUs idle although there are rows enough at 4 rows" in figures.idle_heatmap(idle).description
-    assert "4 GPUs idle although there are rows enough at 5, 6, 9 rows" in figures.idle_heatmap(idle).description
+    assert (
+        "with 3 GPUs one or more idle at 4 rows, although that is enough rows" in figures.idle_heatmap(idle).description
+    )
+    assert (
+        "with 4 GPUs one or more idle at 5, 6, 9 rows, although that is enough rows"
+        in figures.idle_heatmap(idle).description
+    )
 
 
 def test_heatmap_refuses_a_ragged_table():

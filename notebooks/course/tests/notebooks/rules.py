@@ -11,6 +11,27 @@ from stored import Notebook, calls, items, keys, sections, without_code
 from course.learn.predict import OUTCOME
 from course.store import HIDDEN, normal_form
 
+CELLS = 40  # one idea a notebook
+LONGER = {
+    "07",
+    "08",
+    "13",
+    "14",
+    "15",
+    "17",
+    "18",
+    "20",
+    "22",
+    "23",
+    "24",
+    "25",
+    "27",
+    "28",
+    "29",
+    "30",
+    "32",
+    "33",
+}  # to become shorter
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
 EXERCISES, PREDICTIONS = 2, (3, 5)
@@ -96,9 +117,28 @@ def setup_cell(notebook: Notebook) -> list[str]:
     return []
 
 
+def number_of_cells(notebook: Notebook) -> list[str]:
+    cells, too_long = len(notebook.node.cells), notebook.number in LONGER
+    if cells > CELLS and not too_long:
+        return [f"{cells} cells, over {CELLS}: one idea a notebook"]
+    return [f"{cells} cells: take it off the list LONGER"] if cells <= CELLS and too_long else []
+
+
 def cell_length(notebook: Notebook) -> list[str]:
     lengths = [(k, len(cell.source.splitlines())) for k, cell in notebook.code if k not in notebook.tagged("post")]
     return [f"cell {k} has {length} lines, over {CODE_LINES}" for k, length in lengths if length > CODE_LINES]
+
+
+def files_found_from_anywhere(notebook: Notebook) -> list[str]:
+    """A reader's copy lies in a different folder: programs and weights are found by `course.files`."""
+    near = re.compile(r"""["'](?:posts|checkpoints|scripts)/""")
+    linked = re.compile(r"\]\((?:posts|checkpoints|scripts)/")
+    faults = [
+        f"cell {k} finds a file by the notebook's own place" for k, cell in notebook.code if near.search(cell.source)
+    ]
+    return faults + [
+        f"cell {k} links to a file beside the notebook" for k, text in notebook.prose if linked.search(text)
+    ]
 
 
 def ordered_run(notebook: Notebook) -> list[str]:
@@ -276,7 +316,7 @@ def stored_form(notebook: Notebook) -> list[str]:
 
 ANYWHERE: tuple[Callable[[Notebook], list[str]], ...] = (
     *(cell_length, ordered_run, no_clutter, errors_on_purpose, no_stderr, no_machine_traces, no_times, widget_twins),
-    *(figures_in_words, plain_words, links, stored_size, stored_form),
+    *(figures_in_words, plain_words, links, files_found_from_anywhere, stored_size, stored_form),
 )
 LESSON: tuple[Callable[[Notebook], list[str]], ...] = (
     file_name,
@@ -284,6 +324,7 @@ LESSON: tuple[Callable[[Notebook], list[str]], ...] = (
     end_cells,
     folded_answers,
     setup_cell,
+    number_of_cells,
     exercises,
     predictions,
     hidden_sources,

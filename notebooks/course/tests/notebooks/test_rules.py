@@ -165,6 +165,13 @@ REPLACED = [  # rule, what stands in the good notebook, what stands in the bad o
     ("figures_in_words", "<title>Rows</title>", "<title></title>", "no <title>"),
     ("plain_words", "The batch is", "The batch is simply", "says 'simply'"),
     ("plain_words", "The batch is", "Of course the batch is", "says 'Of course'"),
+    (
+        "files_found_from_anywhere",
+        "gpus = setup(gpus=2)",
+        "text = open('posts/000.py')\ngpus = setup(gpus=2)",
+        "own place",
+    ),
+    ("files_found_from_anywhere", "The batch is", "[It](posts/README.md) is", "links to a file beside"),
     ("links", "00_start_here.ipynb)\\", "00_begin.ipynb)\\", "00_begin.ipynb, which is not there"),
 ]
 
@@ -231,6 +238,14 @@ def test_rule_catches_a_missing_solution(tmp_path):
 def test_rule_catches_too_few_exercises(tmp_path):
     cells = [cell for cell in good_cells() if not {"exercise", "solution"} & set(cell.metadata.get("tags", []))]
     assert "0 exercises, fewer than 2" in faults("exercises", cells, tmp_path)
+
+
+def test_rule_catches_too_many_cells(tmp_path):
+    cells = [*good_cells(), *(new_markdown_cell("More.") for _ in range(40))]
+    assert "over 40" in faults("number_of_cells", cells, tmp_path)
+    longer = min(rules.LONGER)
+    assert faults("number_of_cells", cells, tmp_path, name=f"{longer}_scatter.ipynb") == ""
+    assert "take it off" in faults("number_of_cells", good_cells(), tmp_path, name=f"{longer}_scatter.ipynb")
 
 
 @pytest.mark.parametrize("name", ["2_scatter.ipynb", "02-scatter.ipynb", "02_Scatter.ipynb", "Untitled.ipynb"])

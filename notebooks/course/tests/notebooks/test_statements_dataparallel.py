@@ -171,7 +171,7 @@ def test_01_what_a_list_of_boxes_becomes():
 
 def test_02_a_flag_fails_as_a_keyword_beside_a_positional_tensor():
     """Which of the three calls fails is asserted in tests/parallel/test_chunks.py."""
-    assert says("01", "It takes a *keyword* that is not a tensor beside a *positional* tensor")
+    assert says("01", "two things: a *keyword* that is not a tensor, and a *positional* tensor beside it")
     assert not says("01", "as soon as one argument is no tensor")
 
 
