@@ -100,7 +100,7 @@ class _Scaled(nn.Module):
 
     def __init__(self, scale: Sequence[float]) -> None:
         super().__init__()
-        self.keep(torch.tensor(scale, device="cuda"))
+        self.keep(torch.tensor(scale, device="cuda"))  # noqa: FL001 the mistake itself
 
     def __repr__(self) -> str:
         return f"<{type(self).__doc__}>"
@@ -244,7 +244,7 @@ def _module_cases(random: Random) -> Sequence[Case]:
     drawn = random.sample(kinds, len(kinds))
     scales = [[2.0, 3.0, 4.0]] * len(fixed) + [[round(random.uniform(2, 9), 1) for _ in range(3)] for _ in drawn]
     return [
-        Trial((kind(scale), torch.rand(random.randint(4, 9), 3, device="cuda")))
+        Trial((kind(scale), torch.rand(random.randint(4, 9), 3, device="cuda")))  # noqa: FL001 the case's GPU
         for kind, scale in zip([*fixed, *drawn], scales, strict=True)
     ]
 
@@ -270,11 +270,11 @@ def bring_to(layer: nn.Linear, array: np.ndarray) -> Tensor:
 
 
 def _bare_cuda(layer: nn.Linear, array: np.ndarray) -> Tensor:
-    return torch.from_numpy(array).cuda()
+    return torch.from_numpy(array).cuda()  # noqa: FL001 the mistake itself
 
 
 def _always_zero(layer: nn.Linear, array: np.ndarray) -> Tensor:
-    return torch.from_numpy(array).to("cuda:0")
+    return torch.from_numpy(array).to("cuda:0")  # noqa: FL004 the mistake itself
 
 
 def _first_parameter(layer: nn.Linear, array: np.ndarray) -> Tensor:
@@ -308,7 +308,7 @@ def _layer_cases(random: Random) -> Sequence[Case]:
     cases = []
     for width in (2, 3, *(random.randint(4, 99) for _ in range(5))):
         array = np.ones((4, width), dtype=np.float32)
-        layer = _Layer(width, 1).cuda()
+        layer = _Layer(width, 1).cuda()  # noqa: FL001 any GPU
         for each in (layer, *_replicas(layer), _Layer(width, 1)):
             cases += [_Entered((each, array), current=current) for current in (0, 1)]
     return cases
