@@ -44,18 +44,13 @@ def _call_is_enough(events: Sequence[Event]) -> list[int]:
 
 def _thread_inherits(events: Sequence[Event]) -> list[int]:
     """A new thread begins with the device that is current in the other one at that moment."""
-    current: dict[str, list[int]] = {}
-    last, seen = 0, []
-    for thread, event, *argument in events:
-        stack = current.setdefault(thread, [last])
-        if event == "set_device":
-            stack[-1] = argument[0]
-        elif event == "enter":
-            stack.append(argument[0])
-        elif event == "exit":
-            stack.pop()
-        last = stack[-1]
-        seen.append(last)
+    told: list[Event] = []
+    seen: list[int] = []
+    for event in events:
+        if seen and event[0] not in {thread for thread, *_ in told}:
+            told.append((event[0], "set_device", seen[-1]))
+        told.append(event)
+        seen.append(current_device(told)[-1])
     return seen
 
 
