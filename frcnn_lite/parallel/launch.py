@@ -4,11 +4,6 @@
 whose environment says RANK and WORLD_SIZE and where they meet, so the worker's own
 `torch.distributed.init_process_group()` needs no argument. What torchrun prints, this returns: each rank's result, or
 the one failure that the others only followed.
-
-torch's own way from a function to ranks is `elastic_launch` of `torch.distributed.launcher.api`; we tried the one of
-torch 2.15. It has no time limit: with a rank that hung it was still waiting after 90 seconds, and nothing said where
-that rank stood. And it ends the other ranks at the first failure and keeps that one alone, so what the others saw of it
-is lost, and a result that cannot be pickled is reported as "exitcode 1" without its error; starting took as long.
 """
 
 import math
@@ -25,7 +20,7 @@ import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import distributed
@@ -39,6 +34,7 @@ HOST = "127.0.0.1"  # by number: a host name that does not resolve is the usual 
 SYMPTOM = re.compile(r"closed by peer|reset by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out|DistStoreError")
 IN_COLLECTIVE = "distributed_c10d.py"  # in the stack of a rank that waits for others
 STARTING = 300.0  # seconds; a rank imports torch and its worker first, on a busy machine for a long time
+StartMethod = Literal["spawn", "forkserver"]
 STARTED, WHERE = "started", "where"  # what a rank says before it calls its worker, and what the parent may ask it
 
 
@@ -88,8 +84,8 @@ class _Result(NamedTuple):
 class _Rank:
     """The parent's side of one process: the process, the wire to it, and the files it prints into."""
 
-    def __init__(self, job: bytes, environment: dict[str, str], folder: Path) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy CUDA and OpenMP in a state they do not bear
+    def __init__(self, job: bytes, environment: dict[str, str], folder: Path, start_method: StartMethod) -> None:
+        context: Any = multiprocessing.get_context(start_method)
         self.folder = folder
         self.wire, self.theirs = context.Pipe()
         # Not a daemon: a daemonic process may have no children, and a DataLoader with workers needs some.
@@ -141,8 +137,14 @@ class _Rank:
         return _read(self.folder / "stdout")
 
 
-def run_ranks(worker: Callable[..., Any], world_size: int, *args: Any, timeout: float = 60.0) -> list[Any]:
-    """Call `worker(*args)` in `world_size` spawned processes at once and return their results, rank by rank.
+def run_ranks(
+    worker: Callable[..., Any],
+    world_size: int,
+    *args: Any,
+    timeout: float = 60.0,
+    start_method: StartMethod = "spawn",
+) -> list[Any]:
+    """Call `worker(*args)` in `world_size` new processes at once and return their results, rank by rank.
 
     Every process has what torchrun sets (RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, ...) and one OpenMP
     thread. It joins nothing: that is the worker's first line, such as `with process_group() as device:`. What
@@ -154,6 +156,9 @@ def run_ranks(worker: Callable[..., Any], world_size: int, *args: Any, timeout: 
             `if __name__ == "__main__":`, since its children import it.
         args: for every rank the same; sent by pickle, as are the results. Tensors travel by value.
         timeout: seconds until ranks that have not ended count as hanging, from the moment when all call the worker.
+        start_method: of `multiprocessing`. With "spawn" every rank imports torch itself, which takes seconds. With
+            "forkserver" (not on Windows) it is the copy of a process that has imported what
+            `multiprocessing.set_forkserver_preload` names. After CUDA or OpenMP were used, "fork" would break them.
 
     Raises:
         RankFailed: within `GRACE` seconds of the first rank that fails, with that rank's reason and traceback.
@@ -166,7 +171,7 @@ def run_ranks(worker: Callable[..., Any], world_size: int, *args: Any, timeout: 
         # The parent holds the store, as torchrun does: port 0 is a free one, and no rank takes it away by dying.
         store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False, use_libuv=sys.platform != "win32")
         ranks = [
-            _Rank(job, _environment(rank, world_size, store.port), Path(folder) / str(rank))
+            _Rank(job, _environment(rank, world_size, store.port), Path(folder) / str(rank), start_method)
             for rank in range(world_size)
         ]
         try:
@@ -192,11 +197,11 @@ def _pack(worker: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
 
 
 def _environment(rank: int, world_size: int, port: int) -> dict[str, str]:
-    """torchrun's variables; the last two tell torch that the store is there already, and not rank 0's to open."""
+    """Ours and torchrun's; the last two tell torch that the store is there already, and not rank 0's to open."""
     numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world_size, "LOCAL_WORLD_SIZE": world_size}
     meeting = {"MASTER_ADDR": HOST, "MASTER_PORT": port}
     elastic = {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}
-    return {name: str(value) for name, value in {**numbers, **meeting, **elastic}.items()}
+    return {**os.environ, **{name: str(value) for name, value in {**numbers, **meeting, **elastic}.items()}}
 
 
 def _await(ranks: list[_Rank], timeout: float) -> list[Any]:
@@ -236,6 +241,7 @@ def live(job: bytes, environment: dict[str, str], wire: Connection, folder: str)
 
     Sends (True, result) or (False, reason, traceback, time).
     """
+    os.environ.clear()  # a fork server has the environment of the time when it was started
     os.environ.update(environment, OMP_NUM_THREADS="1")  # for processes of its own; this one has loaded OpenMP
     torch.set_num_threads(1)  # ranks share the cores, and torchrun's default is 1, too
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent acts on it and ends us

@@ -191,6 +191,7 @@ class Watchdog:
 
     limit: seconds that a rank may wait; more than the longest honest pause of any rank, such as an evaluation on rank 0
     alone. Set `dog.step` in the loop, and a diagnosis names it; `dog.watch(ddp)` names the gradients waited for.
+    on_hang: is called with the error in the rank that waits, from the watchdog's thread and before the rank is ended.
     entered: the last collectives of this rank, oldest first.
 
     The functions of `torch.distributed` are wrapped for the block and put back after it. Not seen: send and recv, a
@@ -200,10 +201,10 @@ class Watchdog:
     cannot be woken: it writes the diagnosis to stderr and exits with code 70.
     """
 
-    def __init__(self, limit: float = 60.0) -> None:
+    def __init__(self, limit: float = 60.0, on_hang: Callable[[CollectiveHang], object] | None = None) -> None:
         if limit <= 0:
             raise ValueError(f"`limit` must be a positive number of seconds, got {limit}")
-        self.limit = limit
+        self.limit, self.on_hang = limit, on_hang
         self.step: int | None = None
         self.entered: deque[Entered] = deque(maxlen=HISTORY)
         self.hang: CollectiveHang | None = None
@@ -377,6 +378,8 @@ class Watchdog:
     def _end(self, positions: list[Position]) -> None:
         """Wake the main thread, which raises; where nothing wakes it, end the process."""
         self.hang = CollectiveHang(positions)
+        if self.on_hang is not None:
+            self.on_hang(self.hang)
         for call in self._calls:
             call.wake()
         if not self._over.wait(GRACE):
@@ -396,7 +399,7 @@ class Watchdog:
 
     def _native_frame(self) -> FrameType | None:
         """The function of PyTorch that the main thread is in, if it is one in which ranks wait for each other."""
-        frame = sys._current_frames().get(self._main)
+        frame = _shown(sys._current_frames().get(self._main))
         return frame if frame is not None and frame.f_code.co_filename.startswith(NATIVE) else None
 
     def _is_there(self, *keys: str) -> bool:
@@ -419,11 +422,15 @@ def _future_of(work: Any) -> Future[Any] | None:
         return None
 
 
+def _shown(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that is not hidden: a module that wraps PyTorch's functions sets `__tracebackhide__`."""
+    while frame is not None and "__tracebackhide__" in frame.f_globals:
+        frame = frame.f_back
+    return frame
+
+
 def site(frame: FrameType | None) -> str:
     """File and line of the innermost frame of the program itself."""
-    # A module that puts functions of its own around those of PyTorch sets `__tracebackhide__`, as pytest asks it to.
-    while frame is not None and (
-        frame.f_code.co_filename.startswith(BETWEEN) or "__tracebackhide__" in frame.f_globals
-    ):
+    while (frame := _shown(frame)) is not None and frame.f_code.co_filename.startswith(BETWEEN):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame is not None else ""
