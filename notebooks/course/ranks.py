@@ -78,7 +78,7 @@ class OnRanks:
         """What each rank returned for the same arguments, rank by rank. Raises RanksFailed."""
         if is_launched():
             return self.function(*args)  # one rank function calls a second one: it is on a rank already
-        job, sources = _pack(self.function, args)
+        job, sources = pack(self.function, args)
         if START == "forkserver":
             multiprocessing.set_forkserver_preload(PRELOADED)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -155,7 +155,7 @@ def _cell_of(filename: str) -> str | None:
     return name[1] if name is not None else None
 
 
-def _pack(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bytes, dict[str, list[str]]]:
+def pack(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bytes, dict[str, list[str]]]:
     file = io.BytesIO()
     pickler = _CellPickler(file)
     try:
