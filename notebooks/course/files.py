@@ -5,3 +5,4 @@ from pathlib import Path
 NOTEBOOKS = Path(__file__).resolve().parents[1]
 POSTS = NOTEBOOKS / "posts"  # programs as their authors printed them
 CHECKPOINTS = NOTEBOOKS / "checkpoints"  # trained weights
+SCRIPTS = NOTEBOOKS / "scripts"  # complete programs to copy, which torchrun starts
