@@ -23,6 +23,7 @@ from course.figures.roi_bins import roi_figure
 from course.figures.row_weights import row_weights
 from course.figures.scatter_flow import scatter_flow
 from course.figures.scene_sheet import scene_sheet
+from course.figures.step_lanes import step_lanes
 from course.figures.suppression import suppression_step
 from course.figures.svg import Canvas, Figure
 from course.figures.table_windows import table_windows
@@ -62,6 +63,7 @@ __all__ = [
     "scatter_flow",
     "scene_sheet",
     "sliders",
+    "step_lanes",
     "suppression_step",
     "table_windows",
     "tensor_flow",
