@@ -17,7 +17,12 @@ from annotated_folders import write_image, write_voc
 from frcnn_lite import cli
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "data" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "data" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 PAGES += sorted((ROOT / "packages").rglob("*.md"))
 FENCE = re.compile(r"```(?:sh|console|bash)\n(.*?)```", re.DOTALL)
 IS_COMMAND = re.compile(
@@ -27,7 +32,6 @@ IS_COMMAND = re.compile(
 SHORT = re.compile(r"(train|evaluate|predict|data|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run")
 
 NOT_RUN = {
-    "git clone URL-OF-THIS-REPOSITORY frcnn_lite && cd frcnn_lite": "whoever runs this has done it",
     "conda env create -f environment.yml": "tests/test_environment.py compares the file with pyproject.toml",
     "python -m course.fetch BCCD": "it asks the network; the course's tests serve it from this machine",
     "pip install ./packages/vgpu": ".ci/run installs it into an environment of its own",

@@ -1,0 +1,93 @@
+"""The README's picture and numbers: both are computed, so neither can be forgotten when the project changes.
+
+python -m course.face     # writes docs/images/ten_rows_in.svg and the numbers in README.md
+"""
+
+import re
+from importlib import import_module
+
+import torch
+from torch import nn
+
+import vgpu
+from course import series
+from course.figures.digits import cast
+from course.figures.flow import Flow
+from course.figures.scatter_flow import scatter_flow
+from course.figures.svg import Figure
+from course.files import NOTEBOOKS
+from course.step_trace import trace_step
+from multigpu.failures import catalogue
+
+ROOT = NOTEBOOKS.parent
+VGPU_DOCS = ROOT / "packages" / "vgpu" / "docs"
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "images" / "ten_rows_in.svg"
+NUMBERS = re.compile(
+    r"(?<=<!-- numbers: written by notebooks/course/face.py -->\n).*?(?=<!-- end of numbers -->)", re.S
+)
+
+
+class Model(nn.Module):
+    """The README's program: it gives back what it gets."""
+
+    def forward(self, digits: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+        return digits
+
+
+def picture() -> Figure:
+    """Ten digits and one query go through `nn.DataParallel` on two GPUs, as they really do."""
+    digits, query = torch.tensor(cast()).unsqueeze(1), torch.randn(1, 16)
+    with vgpu.virtual_gpus(2):
+        dp = nn.DataParallel(Model(), device_ids=[0, 1])
+        with trace_step(dp) as trace:
+            dp(digits, query)
+        return scatter_flow(Flow.from_trace(trace, 2, digits=digits, query=query))
+
+
+def numbers() -> str:
+    """The README's proof in numbers, each beside the page or the test that it comes from."""
+    pytorch = (VGPU_DOCS / "how-it-works.md").read_text(encoding="utf-8")
+    operators, all_operators = _numbers(r"^\| operators \(OpInfo\), float32 \|.* (\d+) of (\d+) \|$", pytorch)
+    parallel, all_parallel = _numbers(r"^\| `test_data_parallel.py`, main \| (\d+) of (\d+) \|", pytorch)
+    others = (VGPU_DOCS / "third-party.md").read_text(encoding="utf-8")
+    suites = re.findall(r"^\| \[.+?\]\(#.+?\) \| .+? \| (\d+) \| (\d+) \|", others, re.M)
+    passed, failed = (sum(map(int, column)) for column in zip(*suites, strict=True))
+    failures = catalogue()
+    shown = sum(failure.mark == "today" for failure in failures)
+    lessons = series.read_series()
+    exercises = sum(len(import_module(f"course.exercises.nb{lesson.number}").EXERCISES) for lesson in lessons)
+    lines = [
+        f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs, and so "
+        f"do {operators} of {all_operators} operators of its tables, forward and backward"
+        " ([what was run](packages/vgpu/docs/how-it-works.md)).",
+        f"**{passed} of {passed + failed}** tests of accelerate, Lightning Fabric, ignite and pytorch/examples pass"
+        " ([each failure has its reason](packages/vgpu/docs/third-party.md)).",
+        f"**{len(failures)}** failures have a cause and a fix ([the catalogue](packages/multigpu/docs/failures.md)); "
+        f"for {shown} of them a test sees the program fail and its repair run.",
+        f"**{len(lessons)}** notebooks come with **{exercises}** exercises, which check what you write and know the "
+        "usual wrong answers ([the map](notebooks/00_start_here.ipynb)).",
+    ]
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def _numbers(pattern: str, page: str) -> tuple[int, ...]:
+    match = re.search(pattern, page, re.M)
+    if match is None:
+        raise ValueError(f"no line of the page matches {pattern!r}")
+    return tuple(map(int, match.groups()))
+
+
+def readme() -> str:
+    """README.md with the numbers of today."""
+    text = README.read_text(encoding="utf-8")
+    if not NUMBERS.search(text):
+        raise ValueError("README.md has no place for the numbers, between `<!-- numbers: ... -->` and its end")
+    return NUMBERS.sub(lambda _: numbers(), text)
+
+
+if __name__ == "__main__":
+    PICTURE.parent.mkdir(exist_ok=True)
+    picture().save(PICTURE)
+    README.write_text(readme(), encoding="utf-8")
+    print(f"written: {PICTURE.relative_to(ROOT)} and the numbers in {README.name}")

@@ -1,0 +1,29 @@
+"""The README's picture and numbers are those of today, and its program prints what stands below it."""
+
+import re
+import subprocess
+import sys
+
+from course import face
+
+
+def test_the_picture_is_what_the_program_does():
+    assert face.PICTURE.read_text(encoding="utf-8") == face.picture().markup, "run `python -m course.face`"
+
+
+def test_the_numbers_are_those_of_today():
+    assert face.README.read_text(encoding="utf-8") == face.readme(), "run `python -m course.face`"
+
+
+def test_the_program_prints_what_the_readme_says(tmp_path):
+    text = face.README.read_text(encoding="utf-8")
+    program, printed = re.search(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.S).groups()
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    ran = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, printed), ran.stderr
+
+
+def test_the_first_screen_is_short_enough_to_read():
+    first = face.README.read_text(encoding="utf-8").partition("## ")[0]
+    sentences = re.split(r"(?<=[.:])\s", re.sub(r"```.*?```|<!--.*?-->|!?\[(.*?)\]\(.*?\)", r"\1", first, flags=re.S))
+    assert max(map(len, sentences)) <= 240, "a sentence is longer than two lines"
