@@ -25,6 +25,10 @@ def _count_rows(sizes: Sequence[int], devices: int) -> int:
     return max(0, sizes[0] - min(sizes))
 
 
+def _all_pieces_full(sizes: Sequence[int], devices: int) -> int:
+    return sizes[0] - min(len(parallel.chunk_sizes(rows, devices)) for rows in sizes) * -(-sizes[0] // devices)
+
+
 def _lost_cases(random: Random) -> Sequence[Case]:
     fixed: list[tuple[list[int], int]] = [
         ([10, 1], 2),
@@ -174,6 +178,13 @@ EXERCISES = (
                 "rows that are lost are those of the first argument.",
                 "tried by a reader of this notebook, 2026",
                 answers=(lambda sizes, devices: min(sizes),),
+            ),
+            Mistake(
+                "every piece is full",
+                "you counted every piece with `ceil(rows / devices)` rows. The last one has what is left: 10 rows on 4 "
+                "GPUs are 3, 3, 3 and 1.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_all_pieces_full, lambda sizes, devices: max(0, _all_pieces_full(sizes, devices))),
             ),
             Mistake(
                 "even split",

@@ -19,6 +19,14 @@ def _without_buffers(module: nn.Module, gpus: int) -> list[int]:
     return [sum(p.numel() * p.element_size() for p in module.parameters())] * gpus
 
 
+def _four_bytes_each(module: nn.Module, gpus: int) -> list[int]:
+    return [sum(t.numel() * 4 for t in [*module.parameters(), *module.buffers()])] * gpus
+
+
+def _by_state_dict(module: nn.Module, gpus: int) -> list[int]:
+    return [sum(t.nbytes for t in module.state_dict().values())] * gpus
+
+
 def _split_evenly(module: nn.Module, gpus: int) -> list[int]:
     return [held // gpus for held in bytes_held(module, gpus)]
 
@@ -28,11 +36,14 @@ def _only_on_the_first(module: nn.Module, gpus: int) -> list[int]:
 
 
 def _nets(random: Random, count: int) -> list[nn.Module]:
-    """Small modules of drawn sizes, every other one with buffers."""
+    """Small modules of drawn sizes: float32 alone, with buffers of different types, and with one that is not saved."""
     nets: list[nn.Module] = []
     for k in range(count):
         width = random.randint(2, 64)
-        nets.append(nn.Linear(width, 10) if k % 2 else nn.Sequential(nn.Linear(8, width), nn.BatchNorm1d(width)))
+        net = nn.Linear(width, 10) if k % 2 else nn.Sequential(nn.Linear(8, width), nn.BatchNorm1d(width))
+        if k % 3 == 2:
+            net.register_buffer("mask", torch.ones(width), persistent=False)
+        nets.append(net)
     return nets
 
 
@@ -152,6 +163,20 @@ EXERCISES = (
                 "get copies of both.",
                 "they are missing from the count asked about in sovrasov/flops-counter.pytorch issue 89, 2022",
                 answers=(_without_buffers,),
+            ),
+            Mistake(
+                "four bytes each",
+                "you counted four bytes for each number. That is float32; a number of BatchNorm's counter takes eight, "
+                "and one in half precision two. `t.element_size()` knows, and so does `t.nbytes`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_four_bytes_each,),
+            ),
+            Mistake(
+                "what a file would hold",
+                "you counted the state dict, which is what a checkpoint holds. A buffer that was registered with "
+                "`persistent=False` is not in it, and is copied to every GPU nevertheless.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_by_state_dict,),
             ),
         ),
     ),

@@ -10,9 +10,9 @@ QUESTIONS = (
     ),
     Question(
         "00.batch",
-        "The loader has `batch_size=32`, and the model is wrapped for two GPUs. How many rows does each replica get in "
+        "The loader has `batch_size=33`, and the model is wrapped for two GPUs. How many rows does each replica get in "
         "a step?",
-        ("32, so 64 rows make a step", "16, so 32 rows make a step", "32 of the same rows"),
+        ("33 and 33", "17 and 16", "16 and 17", "16 and 16, and one is left out"),
     ),
     Question(
         "00.loss",

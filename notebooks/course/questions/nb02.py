@@ -4,9 +4,9 @@ from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "02.bytes_on_gpu_1",
-        "`net` takes 5,096 bytes, weights and buffer. How many of them does `cuda:1` hold while the step runs on two "
-        "GPUs?",
+        "02.copied_again",
+        "`net` takes 5,096 bytes, weights and buffer. A first step has run on two GPUs, and no weight has "
+        "changed since. How many bytes of `net` does a second step copy to `cuda:1`?",
         ("0", "2548", "5096", "10192"),
     ),
     Question(

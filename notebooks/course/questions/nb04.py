@@ -19,9 +19,4 @@ QUESTIONS = (
         "gradient of the replica on `cuda:1` is computed?",
         ("cuda:0", "cuda:1"),
     ),
-    Question(
-        "04.stored",
-        "Four GPUs get 3, 3, 3 and 1 of ten digits. What do the model's `calls`, `seen` and `rows` hold after a call?",
-        ("1, [10], 10", "4, [1, 3, 3, 3], 10", "0, [1, 3, 3, 3], 3", "0, [1, 3, 3, 3], 10", "0, [], 0"),
-    ),
 )
