@@ -184,7 +184,7 @@ EXERCISES = (
                 "you counted every piece with `ceil(rows / devices)` rows. The last one has what is left: 10 rows on 4 "
                 "GPUs are 3, 3, 3 and 1.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_all_pieces_full, lambda sizes, devices: max(0, _all_pieces_full(sizes, devices))),
+                answers=(_all_pieces_full,),
             ),
             Mistake(
                 "even split",
