@@ -5,7 +5,7 @@ from typing import Any
 
 from course import live
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.match import matching, nearest
+from multigpu.failures.match import answer, matching, nearest
 from multigpu.failures.page import cite, notebook_file
 
 SHOWN = 12  # more is no answer; the table of all entries stands below the field
@@ -14,14 +14,20 @@ MONOSPACE = "white-space:pre-wrap;font-family:monospace;margin:8px 0"
 
 
 def find(text: str) -> list[Failure]:
-    """Entries for what somebody typed: those that hold all of its words, or those that `explain` would name.
+    """Entries for what somebody typed: those whose message it holds, then those with all of its words.
 
-    A pasted error message or traceback is matched by its patterns first. An empty text finds everything.
+    Before the latter come the symptoms, so that "stuck" finds what hangs. An empty text finds everything.
     """
     words = text.lower().split()
     holding = [entry for entry in catalogue() if all(word in _seen(entry) + _told(entry) for word in words)]
     holding.sort(key=lambda entry: -sum(word in _seen(entry) for word in words))
-    return (matching(text) if len(words) > 3 else []) or holding or matching(text) or nearest(text)
+    if not words:
+        return holding
+    said = answer(text)
+    if said.sure:
+        return list(said.entries)
+    first = [entry for entry in said.entries if len(words) > 3 or entry.symptoms]
+    return first + [entry for entry in holding if entry not in first] or matching(text) or nearest(text)
 
 
 def _seen(entry: Failure) -> str:
@@ -73,6 +79,7 @@ def entry_html(entry: Failure, unfolded: bool = False) -> str:
     """An entry as a fold: its title; inside, message, cause, program, fix and where to read on."""
     silent = ", silent" if entry.silent else ""
     parts = [f"<pre style='{MONOSPACE}'>{escape(entry.message)}</pre>", f"<p><b>Cause.</b> {escape(entry.cause)}</p>"]
+    parts += [f"<p><b>Find out.</b> {escape(entry.check)}</p>"] if entry.check else []
     parts += [_program(entry.program)] if entry.program else []
     parts += [f"<p><b>Fix.</b> {escape(entry.fix)}</p>"] + ([_program(entry.repaired)] if entry.repaired else [])
     if entry.helper:

@@ -8,7 +8,7 @@ from notebook_sections import sections
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.page import NOTEBOOKS as FOLDER
 
-IDS = {entry.id: entry for entry in catalogue()}
+IDS = {entry.id: entry for entry in catalogue() if entry.notebook}
 NOTEBOOKS = {path.name[:2]: path for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))}
 WITH_TERMS = [name for name, entry in IDS.items() if entry.terms]
 MAP = "The map"  # of notebook 00: it holds a sentence of every notebook
@@ -31,7 +31,8 @@ def treats(entry: Failure, units: tuple[str, ...]) -> bool:
     """
     if entry.terms:
         return holds(units, entry.terms)
-    return any(re.search(pattern, unit, re.IGNORECASE) for pattern in entry.patterns for unit in units)
+    patterns = entry.patterns + entry.words
+    return any(re.search(pattern, unit, re.IGNORECASE) for pattern in patterns for unit in units)
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -1,17 +1,19 @@
 """From an error text to its cause and its fix: `python -m multigpu explain "found at least two devices"`."""
 
 import argparse
+import difflib
 import os
 import sys
 import textwrap
 from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.match import matching, nearest
+from multigpu.failures.match import answer, nearest
 from multigpu.failures.page import cite
 
 NO_MATCH, BAD_INPUT = 1, 2
-SHOWN = 3  # one traceback seldom has more than one cause; the rest is named by its title
+SHOWN = 3  # one traceback seldom has more than one cause: the first is told, two more are named by their titles
+GUESS = "No message of the catalogue is in this text. A guess, by its words; paste the whole traceback for an answer:\n"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -30,6 +32,9 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         print(f"cannot read {error.filename}: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
+    if _missing(text):
+        print(f"there is no file {text.strip()}", file=sys.stderr)
+        return BAD_INPUT
     if not text.strip():
         print('nothing to explain; give an error text in quotes, a file, or "--list"', file=sys.stderr)
         return BAD_INPUT
@@ -44,16 +49,26 @@ def _text(given: str) -> str:
     return Path(given).read_text(encoding="utf-8", errors="replace") if looks_like_file else given
 
 
+def _missing(text: str) -> bool:
+    """Whether a text without blanks names a file that is not there."""
+    name = text.strip()
+    return " " not in name and "\n" not in name and name.endswith((".log", ".txt", ".out", ".err"))
+
+
 def _answer(text: str) -> int:
     named = [entry for entry in catalogue() if entry.id == text.strip()]
-    found = named or matching(text)
-    if not found:
+    said = answer(text)
+    found = named or said.entries
+    meant = difflib.get_close_matches(text.strip(), [entry.id for entry in catalogue()], n=SHOWN, cutoff=0.8)
+    if not found or (meant and not said.sure and not named):
+        near = [entry for entry in catalogue() if entry.id in meant] or nearest(text) or catalogue()[:SHOWN]
         print("no entry of the catalogue matches. Nearest:", file=sys.stderr)
-        for entry in nearest(text) or catalogue()[:SHOWN]:
+        for entry in near:
             print(f"  {entry.id}: {entry.title}", file=sys.stderr)
         return NO_MATCH
-    also = ["also: " + ", ".join(entry.id for entry in found[SHOWN:])] if found[SHOWN:] else []
-    _show("\n\n".join([told(entry) for entry in found[:SHOWN]] + also))
+    guess = [] if named or said.sure else [GUESS]
+    also = [f"also possible: {entry.id}: {entry.title}" for entry in found[1:SHOWN]]
+    _show("\n".join([*guess, told(found[0]), *([""] if also else []), *also]))
     return 0
 
 
@@ -68,7 +83,8 @@ def _show(text: str) -> None:
 def told(entry: Failure) -> str:
     """An entry as the terminal shows it."""
     lines = [f"{entry.id}: {entry.title} [{entry.mark}{', silent' if entry.silent else ''}]"]
-    lines += _labelled("cause", entry.cause) + _labelled("fix", entry.fix)
+    lines += _labelled("cause", entry.cause) + (_labelled("check", entry.check) if entry.check else [])
+    lines += _labelled("fix", entry.fix)
     if entry.repaired:
         lines += ["", textwrap.indent(entry.repaired.strip(), "      "), ""]
     if entry.helper:

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+UNTESTED = ("hardware", "other library")  # marks of entries without a program, told from their sources
+
 CHAPTERS = {
     "scatter": "A batch is split",
     "replicas": "Inside a replica",
@@ -19,6 +21,14 @@ CHAPTERS = {
     "detection": "Of detectors only",
     "checkpoints": "Checkpoints",
     "distributed": "One process a GPU",
+    "ddp": "The same model on every rank",
+    "launching": "The launcher, and ranks that end",
+    "nccl": "Collectives and NCCL",
+    "sharding": "Models in shards",
+    "resuming": "Training goes on from a file",
+    "precision": "Half precision and its scaler",
+    "loading": "The DataLoader's processes",
+    "driver": "The GPU, its driver and its memory",
 }
 
 
@@ -41,12 +51,18 @@ class Thread:
 class Failure:
     """One entry.
 
-    `patterns` are regular expressions over the text of an error, its white space made single blanks. `program` raises
-    the error (a silent failure: the program ends in an assertion of what one would expect), `repaired` does not. Under
-    the mark "until torch X" the program runs through on every newer torch, and there is nothing to repair if that is
-    every supported one; under "simulated only" it acts out what hardware would do. `section` is the heading in
-    `notebook` under which it is treated: there a pattern fits, or, where the notebook tells it in words of its own, all
-    `terms` stand.
+    `patterns` are regular expressions over the text of an error, its white space made single blanks; `words` are some
+    over questions, and `symptoms` are questions as people ask them. `after` orders what follows from something else
+    behind its cause: 0 is a cause, 1 what other ranks see of it, 2 a warning at the end of a run, 3 the launcher's
+    report. `check` is one command, or one line, that tells whether it is this failure.
+
+    `program` raises the error (a silent failure: the program ends in an assertion of what one would expect), `repaired`
+    does not. Under the mark "until torch X" the program runs through on every newer torch, and there is nothing to
+    repair if that is every supported one; under "simulated only" it acts out what hardware would do; under "hardware"
+    and "other library" there is none, because it takes a GPU, a network, a system or a library that the tests lack.
+
+    `section` is the heading in `notebook` under which it is treated, if one does: there a pattern fits, or, where the
+    notebook tells it in words of its own, all `terms` stand.
     """
 
     id: str
@@ -60,6 +76,10 @@ class Failure:
     raises: str = "RuntimeError"
     silent: bool = False
     older: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    after: int = 0
+    check: str = ""
     program: str = ""
     repaired: str = ""
     helper: str = ""
@@ -82,6 +102,5 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     threads = tuple(Thread(**thread) for thread in values.pop("threads", ()))
-    patterns, older = tuple(values.pop("patterns")), tuple(values.pop("older", ()))
-    terms = tuple(values.pop("terms", ()))
-    return Failure(**values, patterns=patterns, older=older, terms=terms, chapter=chapter, threads=threads)
+    lists = {name: tuple(values.pop(name, ())) for name in ("patterns", "older", "words", "symptoms", "terms")}
+    return Failure(**values, **lists, chapter=chapter, threads=threads)

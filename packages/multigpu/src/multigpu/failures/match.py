@@ -1,24 +1,79 @@
-"""Which entries of the catalogue speak of a text: an error message, a whole traceback, or words of one's own."""
+"""Which entries of the catalogue speak of a text: an error message, a whole traceback, or words of one's own.
+
+A message, a log or a traceback is matched by patterns. What holds none of them is taken for a question, and answered by
+a guess: by the words and symptoms of the entries, then by the words that a question shares with them.
+"""
 
 import math
 import re
+import tomllib
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
 
 # Share of what a query asks for, rare words counting more, that an entry must hold to be an answer and not a neighbour.
 ENOUGH = 0.6
+# Share of a question that a symptom must explain; the rest may name a model, a GPU or a version.
+EXPLAINED = 0.3
+FEW = 4  # words of a question so short that it need not say what it is about
+
+PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
+FRAME = re.compile(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
+CARETS = re.compile(PREFIX + r"[~^]+\s*$")
+RAISED = re.compile(
+    PREFIX + r"((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
+)
+WARNED = re.compile(r"\bwarn(?:ing)?\b|\[W\d*|\bINFO\b", re.IGNORECASE)
+NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Entries, the likeliest first; `sure` if the text holds a message of the first, else they are a guess."""
+
+    entries: tuple[Failure, ...]
+    sure: bool
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of a text: what somebody was told, or only where it happened."""
+
+    text: str
+    told: bool
+    raised: bool
+    warned: bool
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A pattern of an entry in a text: how much it demands, and what kind of line it ends in."""
+
+    entry: Failure
+    letters: int
+    told: bool
+    last: bool
+    warned: bool
+
+
+def answer(text: str) -> Answer:
+    """What the catalogue says to a text; no entries where it has nothing to say."""
+    lines = _lines(text)
+    fits = _fits(lines)
+    raised = any(line.raised for line in lines)
+    sure = [fit for fit in fits if fit.told and not (fit.warned and raised)]
+    if sure:
+        return Answer(tuple(fit.entry for fit in sorted(sure, key=_precedence)), sure=True)
+    guesses = [fit.entry for fit in sorted(fits, key=_precedence)] or _guesses(text, lines)
+    return Answer(tuple(guesses), sure=False)
 
 
 def matching(text: str) -> list[Failure]:
-    """Entries whose patterns fit the text, the most specific first; without any, those that share most of its words."""
-    plain = " ".join(text.split())
-    fits = {entry: specificity(entry, plain) for entry in catalogue()}
-    found = [entry for entry, score in fits.items() if score]
-    return sorted(found, key=lambda entry: -fits[entry]) or [
-        entry for entry, share in _likeness(plain) if share > ENOUGH
-    ]
+    """The entries that speak of a text, the likeliest first."""
+    return list(answer(text).entries)
 
 
 def nearest(text: str, count: int = 3) -> list[Failure]:
@@ -26,13 +81,111 @@ def nearest(text: str, count: int = 3) -> list[Failure]:
     return [entry for entry, share in _likeness(text)[:count] if share]
 
 
-def specificity(entry: Failure, plain: str) -> int:
-    """How many letters the longest fitting pattern demands; 0 if none fits.
+def _precedence(fit: _Fit) -> tuple[int, bool, bool, int]:
+    """Causes before what follows from them; errors before warnings; the last error first; then the exactest pattern."""
+    return (fit.entry.after, fit.warned, not fit.last, -fit.letters)
 
-    Counted in the pattern, not in what it matched: one that reaches over a whole traceback is no better for it.
-    """
-    fitting = (pattern for pattern in entry.patterns if re.search(pattern, plain, re.IGNORECASE))
-    return max((len(re.sub(r"\\.|\W", "", pattern)) for pattern in fitting), default=0)
+
+def _lines(text: str) -> list[_Line]:
+    lines: list[_Line] = []
+    code = False  # the line under a frame shows the code there
+    for line in text.splitlines():
+        where = bool(FRAME.match(line) or CARETS.match(line))
+        raised = bool(RAISED.match(line)) and not where
+        told = raised or not (where or code)
+        lines.append(
+            _Line(" ".join(line.split()), told, raised, bool(WARNED.search(line) and not NOT_WARNED.search(line)))
+        )
+        code = where and not CARETS.match(line) and "frame #" not in line
+    return lines
+
+
+def _fits(lines: list[_Line]) -> list[_Fit]:
+    """The best fit of each entry whose patterns the text holds."""
+    plain, ends = "", []
+    for line in lines:
+        plain += (" " if plain and line.text else "") + line.text
+        ends.append(len(plain))
+    last = max((number for number, line in enumerate(lines) if line.raised), default=-1)
+    told = " ".join(line.text for line in lines if line.told)
+
+    def fit(entry: Failure, pattern: str) -> _Fit | None:
+        found = _compiled(pattern).search(plain)
+        if not found:
+            return None
+        number = next(number for number, end in enumerate(ends) if found.end() <= end)
+        line = lines[number]
+        said = line.told or bool(_compiled(pattern).search(told))
+        letters = len(re.sub(r"\\.|\W", "", pattern))
+        return _Fit(entry, letters, said, number >= last >= 0, line.warned)
+
+    best = []
+    for entry in catalogue():
+        fits = [found for pattern in entry.patterns if (found := fit(entry, pattern))]
+        if fits:
+            best.append(min(fits, key=_precedence))
+    return best
+
+
+def _guesses(text: str, lines: list[_Line]) -> list[Failure]:
+    """Entries for a question, by its words; for a traceback that no pattern knows, by its last message alone."""
+    raised = [line.text for line in lines if line.raised]
+    plain = raised[-1] if raised else " ".join(text.split())
+    symptoms = [] if raised else _by_symptom(plain)
+    asked = [entry for entry in catalogue() if any(_compiled(words).search(plain) for words in entry.words)]
+    alike = [] if symptoms or asked else [entry for entry, share in _likeness(plain) if share > ENOUGH]
+    return symptoms + [entry for entry in asked if entry not in symptoms] + alike
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_VOCABULARY = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+EMPTY = frozenset(_VOCABULARY["empty"].split())
+DOMAIN = frozenset(_VOCABULARY["domain"].split())
+ONE_WORD = {word: meaning for meaning, words in _VOCABULARY["same"].items() for word in words.split()}
+
+
+def _meanings(text: str) -> set[str]:
+    """The words of a question, each by what it means, without those that say nothing."""
+    plain = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower().replace("out of memory", "oom"))
+    words = re.findall(r"[a-z_][a-z_0-9']{1,}|-\d+|\b13[79]\b", plain)
+    return {ONE_WORD.get(word, word) for word in words if word not in EMPTY} - EMPTY
+
+
+def _by_symptom(plain: str) -> list[Failure]:
+    """Entries one of whose symptoms a question names, the one that explains most of it first."""
+    asked, said = _meanings(plain), set(re.findall(r"[a-z_]+", plain.lower()))
+    known = {ONE_WORD.get(word, word) for word in said}
+    if not asked or (len(asked) > FEW and not known & DOMAIN):
+        return []
+    rarity = _rarity()
+    weight = {word: rarity.get(word, rarity[""]) for word in asked}
+    scores: dict[Failure, float] = {}
+    for entry, symptoms in _symptoms():
+        for words in symptoms:
+            shared = sum(weight[word] for word in words & asked)
+            whole = sum(rarity.get(word, rarity[""]) for word in words)
+            named = shared / whole
+            if (named > 0.75 if len(words) > 2 else words <= asked) and shared / sum(weight.values()) > EXPLAINED:
+                scores[entry] = max(scores.get(entry, 0.0), shared * named**2)
+    return sorted(scores, key=lambda entry: -scores[entry])
+
+
+@cache
+def _symptoms() -> tuple[tuple[Failure, tuple[frozenset[str], ...]], ...]:
+    return tuple((entry, tuple(frozenset(_meanings(symptom)) for symptom in entry.symptoms)) for entry in catalogue())
+
+
+@cache
+def _rarity() -> dict[str, float]:
+    """Weight of a word in a question: the fewer symptoms have it, the more; "" is for one that none has."""
+    frequency = Counter(word for _, symptoms in _symptoms() for word in frozenset().union(*symptoms))
+    total = 1 + sum(1 for _, symptoms in _symptoms() if symptoms)
+    rarity = {word: math.log(total / count) for word, count in frequency.items()}
+    return rarity | {"": math.log(total) / 2}
 
 
 def _likeness(text: str) -> list[tuple[Failure, float]]:

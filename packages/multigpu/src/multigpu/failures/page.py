@@ -21,9 +21,10 @@ python train.py 2>&1 | python -m multigpu explain
 
 **today**: a test runs the program on virtual GPUs, sees it fail with this message, and runs the repaired program.
 **until torch X**: told as history, in the words people saw then; a test sees the program run through on newer versions.
-**simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and its repair. A
-*silent* failure raises nothing; its program ends in an assertion of what one would expect. Every program begins with
-`import torch` and `from torch import nn`.
+**simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and its repair.
+**hardware** and **other library**: it takes a GPU, a network, a system or a library that the tests do not have. So
+there is no program, and the entry is told from its sources. A *silent* failure raises nothing; its program ends in an
+assertion of what one would expect. Every program begins with `import torch` and `from torch import nn`.
 
 To search as you type, open [notebooks/failures.ipynb](../../../notebooks/failures.ipynb) in JupyterLab.
 
@@ -34,7 +35,7 @@ when they disagree.
 
 def page() -> str:
     """The whole of docs/failures.md."""
-    sections = [HEADER, _contents()]
+    sections = [HEADER, _symptoms(), _contents()]
     for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
         sections += [f"## {CHAPTERS[chapter]}\n", *map(_section, entries)]
     return "\n".join(sections)
@@ -58,8 +59,15 @@ def place(entry: Failure, folder: str = "../../../notebooks/") -> str:
 
 
 def _contents() -> str:
+    """A table of all entries."""
     rows = [f"| [{entry.id}](#{entry.id}) | {entry.title} | {entry.mark} |" for entry in catalogue()]
     return "\n".join(["| entry | what happens | mark |", "|---|---|---|", *rows, ""])
+
+
+def _symptoms() -> str:
+    asked = sorted((symptom.lower(), entry.id) for entry in catalogue() for symptom in entry.symptoms)
+    rows = [f"| {symptom} | [{name}](#{name}) |" for symptom, name in asked]
+    return "\n".join(["## What one sees\n", "| symptom | entry |", "|---|---|", *rows, ""])
 
 
 def _section(entry: Failure) -> str:
@@ -68,6 +76,8 @@ def _section(entry: Failure) -> str:
     if entry.older:
         parts.append("In older versions: " + "; ".join(f"`{text}`" for text in entry.older) + "\n")
     parts.append(f"*Cause.* {entry.cause}\n")
+    if entry.check:
+        parts.append(f"*Find out.* {entry.check}\n")
     if entry.program:
         parts.append(_fenced(entry.program, "python"))
     parts.append(f"*Fix.* {entry.fix}\n")

@@ -1,0 +1,68 @@
+"""The search answers what people paste: texts of public threads, half of them never looked at while it was tuned."""
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from multigpu.failures import catalogue
+from multigpu.failures.match import answer
+
+ASKED = tomllib.loads((Path(__file__).parent / "asked.toml").read_text(encoding="utf-8"))["asked"]
+IDS = {entry.id for entry in catalogue()}
+
+
+@dataclass
+class Figures:
+    """How a set of texts was answered."""
+
+    asked: int
+    right: int
+    wrong_and_sure: int
+
+
+def for_tuning(asked: dict[str, str]) -> bool:
+    """Whether a text was looked at while the search was tuned, drawn by its address."""
+    return int(hashlib.sha256(asked["url"].encode()).hexdigest(), 16) % 2 == 1
+
+
+def first(asked: dict[str, str]) -> tuple[str, bool]:
+    """The entry that a text is answered with, "" for none, and whether the search is sure."""
+    said = answer(asked["text"])
+    return (said.entries[0].id if said.entries else ""), said.sure
+
+
+def figures(texts: list[dict[str, str]]) -> Figures:
+    answers = [(first(asked), asked["entry"]) for asked in texts]
+    right = sum(name == expected for (name, _), expected in answers)
+    return Figures(len(texts), right, sum(sure and name != expected for (name, sure), expected in answers))
+
+
+HALVES = {
+    "tuned": [asked for asked in ASKED if for_tuning(asked)],
+    "held out": [asked for asked in ASKED if not for_tuning(asked)],
+}
+
+
+def test_texts_are_of_public_threads_and_of_entries() -> None:
+    assert len(ASKED) >= 100 and len({asked["url"] for asked in ASKED}) == len(ASKED)
+    assert all(asked["url"].startswith("https://github.com/") for asked in ASKED)
+    assert {asked["entry"] for asked in ASKED} - IDS <= {""}
+    assert len(HALVES["tuned"]) <= len(ASKED) / 2
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_right_first_in_85_of_100_and_wrong_but_sure_in_fewer_than_3(half: str) -> None:
+    found = figures(HALVES[half])
+    assert found.right >= 0.85 * found.asked, found
+    assert found.wrong_and_sure < 0.03 * found.asked, found
+
+
+if __name__ == "__main__":
+    for name, texts in HALVES.items():
+        print(name, figures(texts))
+    for asked in HALVES["tuned"]:
+        if first(asked)[0] != asked["entry"]:
+            print(f"{asked['entry'] or 'none':26}{first(asked)} {asked['text'].strip()[-90:]!r}")
