@@ -101,6 +101,7 @@ def _read(chapter: str) -> list[Failure]:
 
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
-    threads = tuple(Thread(**thread) for thread in values.pop("threads", ()))
-    lists = {name: tuple(values.pop(name, ())) for name in ("patterns", "older", "words", "symptoms", "terms")}
-    return Failure(**values, **lists, chapter=chapter, threads=threads)
+    values["threads"] = tuple(Thread(**thread) for thread in values.get("threads", ()))
+    for name in ("patterns", "older", "words", "symptoms", "terms"):
+        values[name] = tuple(values.get(name, ()))
+    return Failure(**values, chapter=chapter)
