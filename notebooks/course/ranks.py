@@ -16,6 +16,7 @@ On Linux the processes are copies of one that has imported torch and no more, so
 On Windows and macOS each rank imports torch itself, which takes some seconds.
 """
 
+import contextlib
 import functools
 import io
 import linecache
@@ -45,18 +46,23 @@ TIMEOUT = 60.0  # seconds for all that a cell does
 START: StartMethod = "forkserver" if sys.platform == "linux" else "spawn"
 # What the copied process has imported: torch, and what it imports late and slowly. Nothing that starts a thread.
 PRELOADED = ["torch", "torch._dynamo", "torch.nn.parallel", "torch.distributed.fsdp", "torch.distributed.tensor"]
+_dog: Watchdog | None = None  # of this process, where it is a rank
 FRAME = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)\n(?P<code>(?:    .*\n)*)', re.M)
 
 
 class RanksFailed(RuntimeError):
     """A rank raised, was killed or did not come to a collective; all ranks have been ended.
 
-    rank: the one that failed first, None when ranks waited for each other; positions: where each stood when they did.
+    rank: the one that failed first, None when ranks waited for each other; details: its traceback, with the whole text
+    of its error; positions: where each rank stood when they waited; printed: what the ranks had printed, after `fails`.
     """
 
-    def __init__(self, message: str, rank: int | None = None, positions: tuple[Position, ...] = ()) -> None:
+    def __init__(
+        self, message: str, rank: int | None = None, positions: tuple[Position, ...] = (), details: str = ""
+    ) -> None:
         super().__init__(message)
-        self.rank, self.positions = rank, positions
+        self.rank, self.positions, self.details = rank, positions, details
+        self.printed = ""
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows in place of a traceback, which would lead through this file and not through the cell."""
@@ -90,14 +96,17 @@ class OnRanks:
                 hang = next(map(_read, sorted(Path(folder).glob("rank *"))), None)
                 if hang is not None:
                     raise RanksFailed(str(hang), positions=hang.positions) from None
-                raise RanksFailed(_told(failed), failed.rank) from None
+                raise RanksFailed(_told(failed), failed.rank, details=failed.details) from None
 
     def fails(self, *args: Any) -> RanksFailed:
         """Call a function that is meant to fail, print how it does, and return the error. Raises when it does not."""
+        printed = io.StringIO()
         try:
-            results = self(*args)
+            with contextlib.redirect_stdout(printed):
+                results = self(*args)
         except RanksFailed as failed:
-            print(failed)
+            failed.printed = printed.getvalue()
+            print(f"{failed.printed}{failed}")
             return failed
         raise AssertionError(f"`{self.function.__name__}` was to fail, and its ranks returned {results}")
 
@@ -127,6 +136,18 @@ def ranks(
     if world_size < 1:
         raise ValueError(f"`world_size` must be at least 1, got {world_size}")
     return lambda function: OnRanks(function, world_size, limit, device, joined, timeout)
+
+
+def watchdog() -> Watchdog:
+    """The watchdog of this rank, for a function that runs on ranks: `for dog.step in range(steps)`, `dog.watch(ddp)`.
+
+    Raises RuntimeError where there is none: outside of ranks, or with `joined=False`.
+    """
+    if _dog is None:
+        raise RuntimeError(
+            "there is a watchdog inside of a function with `@ranks(...)` only, and not with joined=False"
+        )
+    return _dog
 
 
 def _unused() -> None:
@@ -169,13 +190,15 @@ def pack(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bytes, di
 
 def _live(job: bytes, sources: dict[str, list[str]], how: OnRanks, folder: str) -> Any:
     """The life of a rank: join, call the cell's function under a watchdog, and stay until every rank is through."""
+    global _dog
     for label, lines in sources.items():
         linecache.cache[label] = (sum(map(len, lines)), None, lines, label)  # tracebacks then show the cell's lines
     if not how.joined:
         function, args = cloudpickle.loads(job)
         return function(*args)
     with process_group(how.device):
-        with Watchdog(how.limit, on_hang=functools.partial(_write, Path(folder))):
+        with Watchdog(how.limit, on_hang=functools.partial(_write, Path(folder))) as dog:
+            _dog = dog
             function, args = cloudpickle.loads(job)  # here: a collective imported by name is watched, too
             result = function(*args)
         _wait_for_others(how)
@@ -204,7 +227,10 @@ def _read(file: Path) -> CollectiveHang:
 def _told(failed: RankFailed) -> str:
     """The failure of a rank in the words of its own error, with the lines of the cell that led to it."""
     frames = [frame for frame in FRAME.finditer(failed.details) if frame["file"].startswith("In[")]
-    lines = [
-        f"  {frame['file']}, line {frame['line']}, in {frame['name']}\n  {frame['code'].rstrip()}" for frame in frames
-    ]
+    lines = [f"  {frame['file']}, line {frame['line']}, in {frame['name']}{_code(frame['code'])}" for frame in frames]
     return "\n".join([f"rank {failed.rank} {failed.reason}", *lines])
+
+
+def _code(lines: str) -> str:
+    """The code of a frame, without the marks below it: Python's versions set them differently."""
+    return "".join(f"\n  {line}" for line in lines.splitlines() if line.strip(" ^~"))

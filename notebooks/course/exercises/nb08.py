@@ -1,9 +1,16 @@
-"""Exercises of notebook 08: as many steps on each rank, one decision for all, what a restart repeats."""
+"""Exercises of notebook 08: as many steps on each rank, one decision for all, the rank that is missing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
-from course.learn.exercise import Case, Exercise, Mistake
+import torch
+from torch import distributed
+
+from course.learn.exercise import TODO, Case, Exercise, Mistake
+from course.ranks import ranks
+
+LIMIT = 3.0  # seconds in a collective after which an answer counts as one that hangs
 
 
 def steps_of_each(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
@@ -29,59 +36,108 @@ def _deal_cases(random: Random) -> Sequence[Case]:
 
 
 Wishes = Sequence[Sequence[bool]]
+NOT_SOLVED = "not solved"  # what a rank sends for `TODO`, which is itself in its own process only
 
 
-def stops_after(wishes: Wishes) -> list[int]:
-    world_size = len(wishes[0])
-    together = next((step for step, ranks in enumerate(wishes, 1) if any(ranks)), len(wishes))
-    return [together] * world_size
+def agreed(wish: bool) -> bool:
+    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001 the rank's own GPU is current
+    distributed.all_reduce(stop)
+    return stop.item() > 0
 
 
-def _each_for_itself(wishes: Wishes) -> list[int]:
-    ranks = zip(*wishes, strict=True)
-    return [next((step for step, wish in enumerate(own, 1) if wish), len(wishes)) for own in ranks]
+def _own_wish(wish: bool) -> bool:
+    return wish
 
 
-def _when_all_agree(wishes: Wishes) -> list[int]:
-    together = next((step for step, ranks in enumerate(wishes, 1) if all(ranks)), len(wishes))
-    return [together] * len(wishes[0])
+def _barrier_first(wish: bool) -> bool:
+    distributed.barrier()
+    return wish
 
 
-def _rank_zero_decides(wishes: Wishes) -> list[int]:
-    together = next((step for step, ranks in enumerate(wishes, 1) if ranks[0]), len(wishes))
-    return [together] * len(wishes[0])
+def _when_all_agree(wish: bool) -> bool:
+    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001
+    distributed.all_reduce(stop)
+    return stop.item() == distributed.get_world_size()
+
+
+def _rank_zero_decides(wish: bool) -> bool:
+    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001
+    distributed.broadcast(stop, src=0)
+    return stop.item() > 0
+
+
+def _train(stop: Callable[[bool], Any], wishes: Wishes) -> Any:
+    """What each rank does with an answer: in each step a sum of gradients, then the question whether to stop."""
+    rank = distributed.get_rank()
+    for step, row in enumerate(wishes, 1):
+        distributed.all_reduce(torch.ones(3).cuda())  # noqa: FL001
+        answer = stop(row[rank])
+        if answer is TODO:
+            return NOT_SOLVED
+        if answer:
+            return step
+    return len(wishes)
+
+
+class _OnRanks(Case):
+    """Calls the answer on two ranks, in a loop. The result is the step after which each rank stopped."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        (wishes,) = self.args
+        stopped = ranks(len(wishes[0]), limit=LIMIT)(_train)(function, wishes)
+        return TODO if NOT_SOLVED in stopped else stopped
+
+    def show(self, name: str) -> str:
+        (wishes,) = self.args
+        return f"{name}(wish) on two ranks, with the wishes {' '.join(map(_told, wishes))}, step by step,"
+
+
+def _told(wishes: Sequence[bool]) -> str:
+    return "/".join("stop" if wish else "go" for wish in wishes)
 
 
 def _wish_cases(random: Random) -> Sequence[Case]:
+    """Few: each of them starts two processes."""
+    fixed = [[[False, False], [False, True], [False, False], [True, True]], [[False, False], [True, False]]]
+    drawn = [[[random.random() < 0.3 for _ in range(2)] for _ in range(random.randint(3, 6))] for _ in range(2)]
+    return [_OnRanks((wishes,)) for wishes in [*fixed, *drawn]]
+
+
+Traces = Sequence[Sequence[tuple[int, bool]]]
+
+
+def missing_ranks(traces: Traces) -> list[int]:
+    waited_in = [number for trace in traces for number, completed in trace if not completed]
+    if not waited_in:
+        return []
+    return [rank for rank, trace in enumerate(traces) if min(waited_in) not in dict(trace)]
+
+
+def _those_that_wait(traces: Traces) -> list[int]:
+    return [rank for rank, trace in enumerate(traces) if not all(completed for _, completed in trace)]
+
+
+def _behind_the_furthest(traces: Traces) -> list[int]:
+    furthest = max(len(trace) for trace in traces)
+    return [rank for rank, trace in enumerate(traces) if len(trace) < furthest]
+
+
+def _trace_cases(random: Random) -> Sequence[Case]:
     fixed = [
-        [[False, False], [False, True], [False, False], [True, True]],
-        [[False, False], [True, False], [True, True]],
-        [[False, False, False]] * 3,
+        ([4, 3], 3),  # as in the first cell of the notebook
+        ([4, 4, 3, 4], 3),
+        ([4, 6, 3, 5], 3),  # NCCL returns at once: a rank may have queued more than the one it waits in
+        ([3, 3], 3),
     ]
     drawn = []
-    for _ in range(25):
-        steps, world_size = random.randint(1, 6), random.randint(2, 4)
-        drawn.append([[random.random() < 0.2 for _ in range(world_size)] for _ in range(steps)])
-    return [Case((wishes,)) for wishes in [*fixed, *drawn]]
-
-
-def repeated_steps(killed_in: int, save_every: int) -> list[int]:
-    saved = (killed_in - 1) // save_every * save_every
-    return list(range(saved + 1, killed_in))
-
-
-def _from_the_saved_step(killed_in: int, save_every: int) -> list[int]:
-    saved = (killed_in - 1) // save_every * save_every
-    return list(range(max(saved, 1), killed_in))
-
-
-def _unfinished_checkpoint(killed_in: int, save_every: int) -> list[int]:
-    return list(range(killed_in // save_every * save_every + 1, killed_in))
-
-
-def _kill_cases(random: Random) -> Sequence[Case]:
-    fixed = [(8, 5), (10, 5), (11, 5), (3, 5), (1, 5), (7, 1)]
-    return [Case(pair) for pair in [*fixed, *((random.randint(1, 60), random.randint(1, 12)) for _ in range(20))]]
+    for _ in range(20):
+        through, world_size = random.randint(0, 5), random.randint(2, 8)
+        ahead = [random.choice([0, 0, 1, 1, 2, 3]) for _ in range(world_size)]
+        drawn.append(([through + own - min(ahead) for own in ahead], through))
+    return [
+        Case(([[(number, number <= through) for number in range(1, last + 1)] for last in entered],))
+        for entered, through in [*fixed, *drawn]
+    ]
 
 
 EXERCISES = (
@@ -113,23 +169,28 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        key="08.stops_after",
-        task="`wishes[k][r]` says whether rank r wants to stop after step k + 1. Return for each rank the step after "
-        "which it stops; without any wish, the last.",
-        reference=stops_after,
+        key="08.agreed",
+        task="Each rank calls `agreed(wish)` once in each step with its own wish to stop, a bool. It returns on every "
+        "rank whether to stop: as soon as one of them wants to, all do.",
+        reference=agreed,
         cases=_wish_cases,
         hints=(
-            "All ranks stop after the same step, or somebody waits.",
-            "One rank that has met a NaN is enough: any, not all.",
-            "The first step with `any(wishes[k])`, once for each rank.",
+            "Every rank has to know what the others wish, in every step. Which collective adds up what all have?",
+            "`all_reduce` takes a tensor on the GPU: 1 for a wish to stop and 0 for none. What does a sum above 0 say?",
+            "`stop = torch.tensor(float(wish)).cuda()`, `distributed.all_reduce(stop)`, and return `stop.item() > 0`.",
         ),
         mistakes=(
             Mistake(
                 "each for itself",
                 "you let each rank stop when it wants to. The others go on into the next collective, and wait there.",
-                "Lightning-AI/pytorch-lightning issue 379, 2019; a barrier before the `break` changes nothing: "
-                "talmolab/sleap-nn pull request 471, 2026",
-                answers=(_each_for_itself,),
+                "Lightning-AI/pytorch-lightning issue 379, 2019",
+                answers=(_own_wish,),
+            ),
+            Mistake(
+                "a barrier and no message",
+                "you wait for the other ranks and then let each stop when it wants to. A barrier carries no answer.",
+                "talmolab/sleap-nn pull request 471, 2026, repairs this",
+                answers=(_barrier_first,),
             ),
             Mistake(
                 "when all agree",
@@ -146,28 +207,31 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        key="08.repeated_steps",
-        task="A checkpoint is written after every `save_every` steps. A rank is killed in step `killed_in`, before the "
-        "step is finished. Return the steps that were finished and are done once more after the restart.",
-        reference=repeated_steps,
-        cases=_kill_cases,
+        key="08.missing_ranks",
+        task="`traces[r]` lists what rank r has entered: a pair `(number, completed)` for each collective. Return the "
+        "ranks that never came to the earliest collective in which a rank waits; an empty list if none waits.",
+        reference=missing_ranks,
+        cases=_trace_cases,
         hints=(
-            "Which is the last step that was finished, and which the last that was saved?",
-            "Step `killed_in - 1` was finished; the last multiple of `save_every` up to it was saved.",
-            "`saved = (killed_in - 1) // save_every * save_every`, and the first step after it is `saved + 1`.",
+            "A rank that waits has entered the collective. Whom does it wait for?",
+            "The earliest collective that waits is the smallest number that is not completed, on any rank.",
+            "With `first = min(number for trace in traces for number, completed in trace if not completed)`: the "
+            "ranks whose trace has no pair with that number.",
         ),
         mistakes=(
             Mistake(
-                "the saved step again",
-                "you begin with the step that is in the checkpoint. Its update would be applied twice.",
-                "thinking-machines-lab/tinker-cookbook issue 935, 2026; deepset-ai/FARM pull request 279, 2020",
-                answers=(_from_the_saved_step,),
+                "the ranks that wait",
+                "you returned the ranks that wait. They came; those that they wait for did not.",
+                "what the log of a time-out names, asked about in NVIDIA/nccl issue 1260, 2024",
+                answers=(_those_that_wait,),
             ),
             Mistake(
-                "a checkpoint that is not there",
-                "you count on the checkpoint of the step in which the rank was killed. It was not written.",
-                "AI-Hypercomputer/maxtext pull request 5260, 2026, restored an unfinished one",
-                answers=(_unfinished_checkpoint,),
+                "all that are behind the furthest",
+                "you returned every rank that is behind the furthest one. With NCCL a rank can be further and not "
+                "through: it has queued its next collectives, and waits in the same one as the others.",
+                "verl-project/verl issue 1158, 2025, where the last work that is enqueued is 4489 and the one that is "
+                "waited in 4486",
+                answers=(_behind_the_furthest,),
             ),
         ),
     ),

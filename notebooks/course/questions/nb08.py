@@ -1,23 +1,27 @@
-"""The questions of notebook 08, DDP that goes wrong, and several machines."""
+"""The questions of notebook 08, When ranks wait for each other."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "08.uneven",
-        "Rank 1 has left its loop after step 3 and is still alive. What happens to rank 0?",
-        ("it raises in step 4", "it waits in step 4", "it goes on alone", "it waits after step 5"),
+        "08.report",
+        "Rank 0 has five batches and rank 1 has three. Rank 1 leaves its loop and goes on with something else. Which "
+        "rank will report that something is wrong, and in which step?",
+        ("rank 1, in step 3", "rank 0, in step 4", "rank 0, in step 5", "none: rank 0 goes on alone"),
     ),
     Question(
         "08.log",
         "Only rank 0 sums its loss (0.5) for the log; then all sum 10 and 20. What does rank 1 get?",
-        ("30.0", "20.5", "10.5", "it waits"),
+        ("30.0", "20.5", "10.5", "it waits, and gets nothing"),
     ),
     Question(
-        "08.joined",
-        "Every batch gives a weight the gradient 2. Rank 1 has joined after step 3. What is rank 0's "
-        "gradient in step 4?",
-        ("2.0", "1.0", "4.0"),
+        "08.evaluate",
+        "After step 2 rank 0 evaluates alone, for longer than a rank may spend in a collective. What is reported?",
+        (
+            "rank 0 reports, in its evaluation",
+            "rank 1 reports, in step 3",
+            "nothing: rank 1 takes its step 3, and waits for rank 0 at the end",
+        ),
     ),
     Question(
         "08.unused",
