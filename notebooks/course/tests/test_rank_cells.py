@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from course.kernels import start_again
-from course.ranks import ranks
+from course.ranks import ranks, watchdog
 from frcnn_lite.parallel.process_group import rank_and_size
 
 NOTEBOOKS = Path(__file__).parents[2]
@@ -166,6 +166,37 @@ print([position.state for position in failed.positions])
     assert other.startswith("  rank 1 left") and states == "['waiting', 'left']"
 
 
+def test_the_watchdog_of_a_rank_names_step_and_gradients(notebook):
+    ran = notebook.run("""
+from course.ranks import watchdog
+
+@ranks(2, limit=2)
+def stops():
+    net, dog = DistributedDataParallel(nn.Linear(2, 1).cuda()), watchdog()
+    dog.watch(net)
+    for dog.step in (1, 2, 3):
+        if dog.step == 3 and distributed.get_rank() == 1:
+            print("enough")
+            return
+        net(torch.ones(1, 2).cuda()).sum().backward()
+
+failed = stops.fails()
+print([failed.printed])
+""")
+    assert not ran.error
+    lines = ran.printed.splitlines()
+    assert lines[:2] == [
+        "rank 1: enough",
+        "rank 0 waits in all_reduce of gradients (bias, weight) #3 of step 3 for rank 1",
+    ]
+    assert lines[-1] == r"['rank 1: enough\n']"
+
+
+def test_there_is_no_watchdog_outside_of_ranks():
+    with pytest.raises(RuntimeError, match="there is a watchdog inside of a function"):
+        watchdog()
+
+
 def test_what_stands_still_elsewhere_is_ended_with_its_line(notebook):
     ran = notebook.run("""
 @ranks(2, timeout=2)
@@ -189,6 +220,23 @@ def dies():
 dies()
 """)
     assert ran.error.splitlines()[0] == "RanksFailed: rank 1 was killed by SIGKILL"
+
+
+def test_the_whole_text_of_an_error_is_in_its_details(notebook):
+    ran = notebook.run("""
+@ranks(1)
+def raises():
+    raise LookupError("first line\\nsecond line")
+
+failed = raises.fails()
+print(failed.details.splitlines()[-1])
+""")
+    assert ran.printed.splitlines() == [
+        "rank 0 raised LookupError: first line",
+        f"  In[{notebook.number}], line 3, in raises",
+        '      raise LookupError("first line\\nsecond line")',
+        "second line",
+    ]
 
 
 def test_fails_raises_where_nothing_fails(notebook):

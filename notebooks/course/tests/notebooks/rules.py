@@ -14,7 +14,6 @@ from course.store import HIDDEN, normal_form
 CELLS = 40  # one idea a notebook
 LONGER = {
     "07",
-    "08",
     "13",
     "14",
     "15",

@@ -1,0 +1,102 @@
+"""What notebook 08 says of ranks that wait, where no cell of its shows it."""
+
+import mmap
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+from test_statements_dataparallel import says
+from torch import distributed, nn
+from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torch.nn.parallel import DistributedDataParallel
+
+import vgpu
+from course.ranks import RanksFailed, ranks
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
+from frcnn_lite.parallel import reduce_loss
+
+NOTEBOOK = next(Path(__file__).parents[3].glob("08_*.ipynb"))
+TORCH = Path(torch.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def two_gpus():
+    with vgpu.virtual_gpus(2):
+        yield
+
+
+def test_default_time_outs():
+    assert says("08", "gloo waits for 30 minutes, and NCCL for 10")
+    assert default_pg_timeout == timedelta(minutes=30)
+    if default_pg_nccl_timeout is not None:  # a build without NCCL does not have it
+        assert default_pg_nccl_timeout == timedelta(minutes=10)
+
+
+def test_variables_are_those_that_torch_reads():
+    """In its headers, or in the library itself."""
+    library = TORCH / "lib" / "libtorch_cpu.so"
+    if not library.exists():
+        pytest.skip("the library of torch has a different name on this system")
+    names = set(re.findall(r"\bTORCH_[A-Z_]+", NOTEBOOK.read_text(encoding="utf-8")))
+    assert len(names) >= 9
+    headers = "".join(
+        (TORCH / "include/torch/csrc/distributed/c10d" / name).read_text(encoding="utf-8")
+        for name in ("ProcessGroupNCCL.hpp", "FlightRecorder.hpp")
+    )
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as binary:
+        unread = {
+            name for name in names if not re.search(rf"\b{name}\b", headers) and binary.find(b"\0" + name.encode()) < 0
+        }
+    assert not unread
+    assert '"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, 2000)' in headers
+
+
+def _left_alone():
+    distributed.init_process_group("gloo", timeout=timedelta(seconds=2))
+    if distributed.get_rank() == 0:
+        distributed.all_reduce(torch.ones(3))
+    else:
+        distributed.distributed_c10d._get_default_store().wait(["never"], timedelta(seconds=4))
+
+
+def test_time_out_of_gloo_names_no_rank():
+    assert says("08", "gloo's message then names nobody")
+    with pytest.raises(RanksFailed, match=r"rank 0 raised RuntimeError: .*Timed out waiting") as caught:
+        ranks(2, joined=False)(_left_alone)()
+    assert "rank 1" not in str(caught.value).lower()
+
+
+def _evaluates_through_ddp(inner):
+    net = DistributedDataParallel(nn.BatchNorm1d(4).cuda())
+    x = torch.rand(2, 4).cuda()
+    for step in (1, 2, 3):
+        net.train()
+        net(x).sum().backward()
+        if step == 2 and distributed.get_rank() == 0:
+            (net.module if inner else net).eval()(x)
+    return step
+
+
+def test_forward_of_ddp_in_an_evaluation_sends_buffers():
+    assert says("08", "let it call `net.module(x)`")
+    assert ranks(2)(_evaluates_through_ddp)(True) == [3, 3]
+    with pytest.raises(RanksFailed, match="do not call the same collective"):
+        ranks(2)(_evaluates_through_ddp)(False)
+
+
+def _detects(objects_of_rank_1):
+    model = FasterRCNN(FasterRCNNConfig()).cuda()
+    net = DistributedDataParallel(model)
+    labels = torch.full((2, 1), 0 if distributed.get_rank() == 0 or objects_of_rank_1 else -1).cuda()
+    boxes = torch.tensor([[[10.0, 10, 50, 60]]]).repeat(2, 1, 1).cuda()
+    for _ in (1, 2):
+        parts = net(torch.rand(2, 3, 128, 128).cuda(), boxes, labels, torch.arange(2).cuda())
+        torch.stack([*reduce_loss(parts.sums, parts.counts).values()]).sum().backward()
+    return sum(parameter.grad is not None for parameter in net.parameters()), len([*net.parameters()])
+
+
+def test_detector_has_a_gradient_for_every_parameter_without_an_object():
+    assert says("08", "all of its 41 parameters have a gradient on both ranks")
+    assert ranks(2)(_detects)(False) == [(41, 41), (41, 41)]
