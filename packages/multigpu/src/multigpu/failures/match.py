@@ -16,8 +16,8 @@ from multigpu.failures import Failure, catalogue
 
 # Share of what a query asks for, rare words counting more, that an entry must hold to be an answer and not a neighbour.
 ENOUGH = 0.6
-# Share of a question that a symptom must explain; the rest may name a model, a GPU or a version.
-EXPLAINED = 0.3
+# Share of a question that a symptom must explain; the rest may name a model or a version. Of one about GPUs, less.
+EXPLAINED, EXPLAINED_OF_OURS = 0.3, 0.12
 FEW = 4  # words of a question so short that it need not say what it is about
 
 PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
@@ -157,10 +157,12 @@ def _meanings(text: str) -> set[str]:
 
 def _by_symptom(plain: str) -> list[Failure]:
     """Entries one of whose symptoms a question names, the one that explains most of it first."""
-    asked, said = _meanings(plain), set(re.findall(r"[a-z_]+", plain.lower()))
+    asked, said = _meanings(plain), set(re.findall(r"[a-z]+|[a-z_]+", plain.lower()))
     known = {ONE_WORD.get(word, word) for word in said}
-    if not asked or (len(asked) > FEW and not known & DOMAIN):
+    ours = bool(known & DOMAIN)
+    if not asked or (len(asked) > FEW and not ours):
         return []
+    enough = EXPLAINED_OF_OURS if ours else EXPLAINED
     rarity = _rarity()
     weight = {word: rarity.get(word, rarity[""]) for word in asked}
     scores: dict[Failure, float] = {}
@@ -169,7 +171,7 @@ def _by_symptom(plain: str) -> list[Failure]:
             shared = sum(weight[word] for word in words & asked)
             whole = sum(rarity.get(word, rarity[""]) for word in words)
             named = shared / whole
-            if (named > 0.75 if len(words) > 2 else words <= asked) and shared / sum(weight.values()) > EXPLAINED:
+            if (named > 0.75 if len(words) > 2 else words <= asked) and shared / sum(weight.values()) > enough:
                 scores[entry] = max(scores.get(entry, 0.0), shared * named**2)
     return sorted(scores, key=lambda entry: -scores[entry])
 
