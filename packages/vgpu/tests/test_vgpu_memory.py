@@ -70,6 +70,25 @@ def test_resizing_is_counted():
     assert allocated()[0] == before
 
 
+def test_a_storage_that_is_resized_itself_is_counted():
+    """FSDP keeps the tensors of its parameters, and gives their memory back and takes it by the size of the storage."""
+    before = allocated()[0]
+    x = torch.arange(1000.0, device="cuda:0")
+    storage = x.untyped_storage()
+    storage.resize_(0)
+    assert allocated()[0] == before
+    assert storage.resize_(4000) is storage and allocated()[0] - before == 4096
+    x.fill_(2)
+    with pytest.raises(torch.OutOfMemoryError):
+        storage.resize_(torch.cuda.mem_get_info(0)[1])
+    assert allocated()[0] - before == 4096 and x.sum().item() == 2000, "as it was"
+    del x, storage
+    assert allocated()[0] == before
+    plain = torch.ones(3).untyped_storage()
+    plain.resize_(0)
+    assert plain.nbytes() == 0 and allocated()[0] == before
+
+
 def test_the_rest_of_the_surface():
     x = torch.zeros(1000, device="cuda:1")
     free, total = torch.cuda.mem_get_info(1)

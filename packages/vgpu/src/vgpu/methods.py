@@ -38,6 +38,7 @@ _grad = _base.grad
 _device = _base.device.__get__
 _is_cpu = _base.is_cpu.__get__
 _get_device = _base.get_device
+_resize = torch._C.StorageBase.resize_  # type: ignore[attr-defined]
 
 
 class _Attribute(property):
@@ -54,6 +55,7 @@ def install(patches: Patches) -> None:
     """Replace the methods, and the question nn.Module asks before it assigns `.data`."""
     patches.functions(Tensor, "", to, pin_memory, is_pinned, get_device, set_)
     patches.set(Tensor, "cuda", to_cuda)
+    patches.set(torch.UntypedStorage, "resize_", resize_storage)
     patches.set(Tensor, "device", _Attribute("device", _read_device))
     patches.set(Tensor, "is_cuda", _Attribute("is_cuda", lambda tensor: _read_device(tensor).type == "cuda"))
     patches.set(Tensor, "is_cpu", _Attribute("is_cpu", lambda tensor: _read_device(tensor).type == "cpu"))
@@ -156,3 +158,17 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
             "same device"
         )
     _grad.__set__(self, grad)
+
+
+def resize_storage(self: torch.UntypedStorage, size: int) -> Any:
+    """`x.untyped_storage().resize_(size)`, which no operator sees: FSDP gives memory back and takes it so."""
+    ordinal, before = memory.ordinal_of(self), self.nbytes()
+    _resize(self, size)
+    if ordinal is not None:
+        try:
+            memory.track(self, ordinal)
+        except torch.OutOfMemoryError:
+            _resize(self, before)
+            memory.track(self, ordinal)
+            raise
+    return self
