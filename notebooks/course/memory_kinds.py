@@ -4,6 +4,8 @@ PyTorch's allocator counts bytes and does not know what they are for. Whoever ho
 is told, and forgets a tensor by itself when its memory is freed.
 """
 
+import gc
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +22,19 @@ BLOCK = 512  # the allocator gives out whole blocks of so many bytes
 def in_blocks(nbytes: int) -> int:
     """Bytes that the allocator counts for a tensor of `nbytes`."""
     return -(-nbytes // BLOCK) * BLOCK
+
+
+def settled(wait: float = 0.05) -> int:
+    """Bytes that the current GPU holds, once they stay the same.
+
+    A collective holds its tensors until its own thread has let go of them, and a cycle of Python's until it is found.
+    """
+    before, now = -1, torch.cuda.memory_allocated()
+    while now != before:
+        time.sleep(wait)
+        gc.collect()
+        before, now = now, torch.cuda.memory_allocated()
+    return now
 
 
 class Ledger:

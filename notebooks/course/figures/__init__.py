@@ -28,6 +28,7 @@ from course.figures.suppression import suppression_step
 from course.figures.svg import Canvas, Figure
 from course.figures.table_windows import table_windows
 from course.figures.tensor_flow import tensor_flow
+from course.figures.whole_layers import whole_layers
 from course.figures.widgets import sliders
 from course.figures.worst_errors import worst_errors
 
@@ -68,5 +69,6 @@ __all__ = [
     "table_windows",
     "tensor_flow",
     "trace_calls",
+    "whole_layers",
     "worst_errors",
 ]
