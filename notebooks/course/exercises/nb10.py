@@ -47,14 +47,14 @@ class RanksCase(Case):
 
     def _run(self, function: Callable[..., Any]) -> Any:
         try:
-            results = ranks(2, limit=LIMIT)(_on_rank)(self, function)
+            results = ranks(2, limit=LIMIT)(self.on_rank)(function)
         except RanksFailed as failed:
             if "raised NotImplementedError" in str(failed):  # a starter that is not filled in
                 raise NotImplementedError from None
             apart = failed.positions or "simulated only" in str(failed)
             words = str(failed).splitlines()[0]
             return Failed("ranks apart" if apart else words.split("raised ")[-1].split(":")[0], words)
-        return TODO if "todo" in results else self.judged(results)
+        return TODO if TODO in results else self.judged(results)
 
     def judged(self, results: list[Any]) -> Any:
         """The result of the call, from those of the ranks."""
@@ -62,11 +62,6 @@ class RanksCase(Case):
 
     def show(self, name: str) -> str:
         return f"{name} of {' on rank 0 and of '.join(map(str, map(list, self.args[0])))} on rank 1"
-
-
-def _on_rank(case: RanksCase, function: Callable[..., Any]) -> Any:
-    returned = case.on_rank(function)
-    return "todo" if returned is TODO else returned
 
 
 def reduce_scattered(whole: Tensor) -> Tensor:
@@ -211,8 +206,8 @@ def _trials(random: Random) -> Sequence[Case]:
 EXERCISES = (
     Exercise(
         key="10.reduce_scattered",
-        task="Every rank calls it with a tensor of its own, all of one length that the ranks divide evenly. Add them up, "
-        "and return on rank r the r-th part of the sum. `reduce_scatter` itself is not allowed.",
+        task="Every rank calls it with a tensor of its own, all of one length that the ranks divide evenly. Add them "
+        "up, and return on rank r the r-th part of the sum. `reduce_scatter` itself is not allowed.",
         reference=reduce_scattered,
         cases=_scatter_cases,
         hints=(
@@ -247,8 +242,8 @@ EXERCISES = (
         cases=_memory_cases,
         hints=(
             "How many rows of a weight with 10 rows does rank 0 keep when there are 4 ranks?",
-            "`chunk` rounds up: 3. Four numbers are kept for every weight in those rows: the weight itself, its gradient "
-            "and two of AdamW.",
+            "`chunk` rounds up: 3. Four numbers are kept for every weight in those rows: the weight itself, its "
+            "gradient and two of AdamW.",
             "Add the numbers of the largest whole weight twice, and multiply everything by 4 bytes.",
         ),
         mistakes=(
@@ -287,8 +282,8 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "it runs",
-                "your test asks only whether a step runs, or whether the net has gradients. Both are so where the optimizer "
-                "holds tensors that the net has left behind: it finds no gradient in those and skips them.",
+                "your test asks only whether a step runs, or whether the net has gradients. Both are so where the "
+                "optimizer holds tensors that the net has left behind: it finds no gradient in those and skips them.",
                 "a loop that runs and trains nothing in huggingface/accelerate pull request 3394, 2025",
                 answers=(_runs, _has_gradients),
             ),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from course.figures.palette import KIND_COLOURS, blend
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
-LEFT, TOP, ROW, COLUMN, HEIGHT, LETTER = 78, 96, 44, 62, 36, 6.6
+LEFT, TOP, ROW, COLUMN, HEIGHT, LETTER = 78, 96, 44, 70, 36, 6.6
 CAPTION = "filled: the whole layer lies on this rank; the thin part: what it keeps all the time"
 
 

@@ -16,6 +16,9 @@ class _Todo:
     def __repr__(self) -> str:
         return "TODO"
 
+    def __reduce__(self) -> str:
+        return "TODO"  # one and the same in every process
+
 
 TODO = _Todo()
 

@@ -1,12 +1,14 @@
 """The memory of a GPU by kind, on virtual GPUs."""
 
+import threading
+
 import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
 import vgpu
-from course.memory_kinds import BLOCK, KINDS, Ledger, in_blocks
+from course.memory_kinds import BLOCK, KINDS, Ledger, in_blocks, settled
 from course.step_trace import trace_step
 
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
@@ -130,3 +132,17 @@ def test_gradients_that_are_there_before_a_step_have_their_kind():
         with trace_step(net, gpus) as memory:
             memory.mark("before")
     assert memory.samples[0].kinds == nothing() | {"weights": 3 * BLOCK, "gradients": 3 * BLOCK}
+
+
+def test_settled_waits_for_what_is_let_go_a_moment_later():
+    with vgpu.virtual_gpus(1):
+        kept = torch.zeros(1000).cuda()
+        late = torch.zeros(1000).cuda()
+        ring = [late]
+        ring.append(ring)  # a cycle, which only the collector finds
+        held = [torch.zeros(1000).cuda()]
+        timer = threading.Timer(0.05, held.clear)
+        timer.start()
+        del late, ring
+        assert settled(wait=0.2) == kept.nbytes + 96 == in_blocks(kept.nbytes)
+        timer.join()

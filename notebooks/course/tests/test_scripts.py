@@ -1,6 +1,7 @@
 """The programs of notebooks/scripts under plain torchrun: equal results on the CPU and on virtual GPUs."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,8 @@ from course.files import SCRIPTS
 
 LINES = 60  # a program that a reader copies is read in one go
 TRAIN_DDP = SCRIPTS / "train_ddp.py"
+TRAIN_FSDP2 = SCRIPTS / "train_fsdp2.py"
+EPOCH = re.compile(r"epoch (\d): gradient norm (\d+\.\d+), (\d+) of 325 right")
 
 
 def torchrun(ranks: int, device: str, *program: object) -> str:
@@ -49,6 +52,22 @@ def test_ddp_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(
         assert other["epoch"] == kept[0]["epoch"] == 3
         torch.testing.assert_close(other["net"], kept[0]["net"], rtol=1e-4, atol=1e-5)
     assert not list(tmp_path.glob("*.new"))
+
+
+def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(tmp_path):
+    """On virtual GPUs two ranks train the first epoch, and four go on with their checkpoint."""
+
+    def trained(ranks, device, folder, epochs):
+        said = EPOCH.findall(torchrun(ranks, device, TRAIN_FSDP2, tmp_path / folder, epochs))
+        return [tuple(map(float, numbers)) for numbers in said]
+
+    expected = trained(2, "cpu", "two", 2)
+    assert [epoch for epoch, _, _ in expected] == [0, 1] and expected[1][2] > 250
+    four = trained(4, "cpu", "four", 2)
+    virtual = trained(2, "virtual", "virtual", 1) + trained(4, "virtual", "virtual", 2)
+    for found in (four, virtual):
+        for (epoch, norm, right), (its_epoch, its_norm, its_right) in zip(found, expected, strict=True):
+            assert epoch == its_epoch and norm == pytest.approx(its_norm, abs=0.002) and abs(right - its_right) <= 1
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.name)
