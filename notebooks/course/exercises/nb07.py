@@ -1,201 +1,522 @@
-"""Exercises of notebook 07: who judges which picture, the loss on a rank, when to synchronise, one metric of all."""
+"""Exercises of notebook 07: a training step of several ranks, a test for a sampler, a batch norm over ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from random import Random
 from typing import Any
 
-from course.learn.exercise import Case, Exercise, Mistake
+import torch
+import torch.nn.functional as F
+from torch import Tensor, distributed, nn
+from torch.distributed.nn.functional import all_reduce
+from torch.optim import SGD, Adam, Optimizer
+from torch.utils.data import DistributedSampler
+
+from course.learn.exercise import TODO, Case, Exercise, Mistake, Trial
+from course.ranks import RanksFailed, ranks
+
+LIMIT = 3.0  # seconds in a collective after which ranks count as waiting for each other
+Rows = Sequence[Sequence[float]]
+_known: dict[tuple[str, str], Any] = {}  # what the answers of this file give, which starts processes once
 
 
-def pictures_of_rank(pictures: int, rank: int, world_size: int) -> list[int]:
-    return list(range(rank, pictures, world_size))
+@dataclass(frozen=True)
+class OnRanks(Case):
+    """A call in two processes, a GPU each: the result is made of what the ranks return."""
+
+    def on_rank(self, function: Callable[..., Any]) -> Any:
+        raise NotImplementedError
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        if getattr(function, "__module__", "") != __name__:
+            return self._run(function)
+        key = (function.__qualname__, repr(self.args))
+        if key not in _known:
+            _known[key] = self._run(function)
+        return _known[key]
+
+    def _run(self, function: Callable[..., Any]) -> Any:
+        try:
+            return self.on_ranks(function)
+        except RanksFailed as failed:
+            if "raised NotImplementedError" in str(failed):  # a starter that is not filled in
+                raise NotImplementedError from None
+            raise
+
+    def on_ranks(self, function: Callable[..., Any]) -> Any:
+        given = ranks(2, limit=LIMIT)(_on_rank)(self, function)
+        return TODO if TODO in given else self.joined(given)
+
+    def joined(self, given: list[Any]) -> Any:
+        return given
 
 
-def _padded(pictures: int, rank: int, world_size: int) -> list[int]:
-    """`DistributedSampler(shuffle=False)`: the first pictures again, until all ranks have as many."""
-    each = -(-pictures // world_size)
-    return [k % pictures for k in range(rank, each * world_size, world_size)]
+def _on_rank(case: OnRanks, function: Callable[..., Any]) -> Any:
+    return case.on_rank(function)
 
 
-def _cut_off(pictures: int, rank: int, world_size: int) -> list[int]:
-    each = pictures // world_size
-    return list(range(rank, each * world_size, world_size))
+# 07.train_step
 
 
-def _whole_blocks(pictures: int, rank: int, world_size: int) -> list[int]:
-    each = pictures // world_size
-    return list(range(rank * each, (rank + 1) * each))
+@dataclass(frozen=True)
+class Trained:
+    """What two ranks hold after two steps. `seen` is not compared: what else there is to tell mistakes apart."""
+
+    weights: list[list[float]]
+    seen: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return " and ".join(
+            f"the weights [{', '.join(f'{weight:.3f}' for weight in own)}] on rank {rank}"
+            for rank, own in enumerate(self.weights)
+        )
 
 
-def _share_cases(random: Random) -> Sequence[Case]:
-    sizes = [(10, 4), (9, 2), (8, 2), *((random.randint(5, 40), random.randint(2, 5)) for _ in range(6))]
-    return [Case((pictures, rank, ranks)) for pictures, ranks in sizes for rank in range(ranks)]
+class _Steps(OnRanks):
+    """args: the kind of optimizer, and for each rank its rows, a list of (two pixels, target)."""
+
+    def on_rank(self, function: Callable[..., Any]) -> Any:
+        kind, parts = self.args
+        rows = torch.tensor(parts[distributed.get_rank()], dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
+        net = nn.Linear(2, 1, bias=False, dtype=torch.float64).cuda()  # noqa: FL001
+        nn.init.constant_(net.weight, 0.5)
+        optimizer: Optimizer = {"SGD": SGD, "Adam": Adam}[kind](net.parameters(), lr=0.1)
+        sent: list[bool] = []  # whether what is handed to all_reduce is a result that backward could go through
+        original = distributed.all_reduce
+
+        def note(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            sent.append(tensor.grad_fn is not None)
+            return original(tensor, *args, **kwargs)
+
+        distributed.all_reduce = note
+        for _ in range(2):
+            if function(net, optimizer, rows[:, :2], rows[:, 2:]) is TODO:
+                return TODO
+        return net.weight[0].tolist(), None if net.weight.grad is None else net.weight.grad[0].tolist(), any(sent)
+
+    def joined(self, given: list[Any]) -> Trained:
+        weights, gradients, reduced = zip(*given, strict=True)
+        return Trained(list(weights), (gradients, any(reduced)))
+
+    def show(self, name: str) -> str:
+        kind, parts = self.args
+        return f"{name}(net, {kind.lower()}, x, y), twice, with {len(parts[0])} rows on each of two ranks,"
 
 
-def loss_of_rank(own_losses: Sequence[float], counts: Sequence[int]) -> float:
-    return sum(own_losses) * len(counts) / max(sum(counts), 1)
+def train_step(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.grad)
+        parameter.grad /= distributed.get_world_size()
+    optimizer.step()
 
 
-def _own_mean(own_losses: Sequence[float], counts: Sequence[int]) -> float:
-    return sum(own_losses) / max(len(own_losses), 1)
+def _alone(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    optimizer.step()
 
 
-def _not_times_ranks(own_losses: Sequence[float], counts: Sequence[int]) -> float:
-    return sum(own_losses) / max(sum(counts), 1)
+def _not_divided(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.grad)
+    optimizer.step()
 
 
-def _loss_cases(random: Random) -> Sequence[Case]:
-    cases = [Case(([2.0, 4.0, 6.0], [3, 1])), Case(([6.0], [3, 1])), Case(([], [0, 4])), Case(([], [0, 0]))]
-    for _ in range(8):
-        counts = [random.randint(0, 6) for _ in range(random.randint(2, 4))]
-        cases.append(Case(([float(random.randint(1, 9)) for _ in range(counts[0])], counts)))
-    return cases
+def _loss_reduced(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    distributed.all_reduce(loss)
+    loss.backward()
+    optimizer.step()
 
 
-def _close(given: Any, expected: float) -> bool:
-    return isinstance(given, int | float) and abs(given - expected) <= 1e-9 * max(1.0, abs(expected))
+def _loss_averaged(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    optimizer.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    distributed.all_reduce(loss)
+    (loss / distributed.get_world_size()).backward()
+    optimizer.step()
 
 
-def synchronises(step: int, micro_batches: int, steps: int) -> bool:
-    return (step + 1) % micro_batches == 0 or step + 1 == steps
+def _too_late(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    _alone(net, optimizer, x, y)
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.grad)
+        parameter.grad /= distributed.get_world_size()  # type: ignore[operator]
 
 
-def _sync_cases(random: Random) -> Sequence[Case]:
-    lengths = [(2, 4), (4, 8), (3, 7), (1, 3), *((random.randint(2, 6), random.randint(7, 15)) for _ in range(5))]
-    return [Case((step, every, steps)) for every, steps in lengths for step in range(steps)]
+def _weights_averaged(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    _alone(net, optimizer, x, y)
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.data)
+        parameter.data /= distributed.get_world_size()
 
 
-def merge_judged(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
-    first: dict[int, float] = {}
-    for part in parts:
-        for picture, score in part:
-            first.setdefault(picture, score)
-    return sorted(first.items())
+def _through_the_loss(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(trained.seen[1] for trained in given)
 
 
-def _all_of_them(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
-    return sorted(pair for part in parts for pair in part)
+def _equal_gradients_and_other_weights(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    gradients = [trained.seen[0] for trained in given]
+    return all(one is not None and one == other for one, other in gradients) and all(
+        trained.weights[0] != trained.weights[1] for trained in given
+    )
 
 
-def _cut_the_end(parts: Sequence[Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
-    """As many as there are pictures, from the ranks' lists laid end to end instead of dealt out in turn."""
-    joined = [pair for part in parts for pair in part]
-    return sorted(joined[: len({picture for picture, _ in joined})])
+def _step_cases(random: Random) -> Sequence[Case]:
+    def rows(count: int) -> list[list[list[float]]]:
+        return [[[float(random.randint(-3, 3)) for _ in range(3)] for _ in range(count)] for _ in range(2)]
+
+    fixed = [[[1.0, 0.0, 2.0], [1.0, 1.0, 0.0]], [[0.0, 1.0, 1.0], [1.0, -1.0, 3.0]]]
+    return [_Steps(("SGD", fixed)), _Steps(("Adam", rows(3))), _Steps(("SGD", rows(random.randint(2, 5))))]
 
 
-def _merge_cases(random: Random) -> Sequence[Case]:
-    cases = []
-    for pictures, ranks in [
-        (3, 2),
-        (5, 2),
-        (10, 4),
-        *((random.randint(3, 20), random.randint(2, 5)) for _ in range(6)),
-    ]:
-        score = [random.randint(0, 9) / 10 for _ in range(pictures)]
-        parts = [[(k, score[k]) for k in _padded(pictures, rank, ranks)] for rank in range(ranks)]
-        cases.append(Case((parts,)))
-    return cases
+def _same_weights(given: Any, expected: Trained) -> bool:
+    pairs = zip(chain(*given.weights), chain(*expected.weights), strict=True)
+    return all(abs(mine - right) < 1e-6 for mine, right in pairs)
+
+
+# 07.check_rows
+
+ROWS = 12
+Deal = Callable[[int, int, int], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Which of the twelve rows a rank sees in an epoch, in its order; a test calls it like a function."""
+
+    name: str
+    deal: Deal
+
+    def __call__(self, rank: int, ranks: int, epoch: int) -> list[int]:
+        return [int(row) for row in self.deal(rank, ranks, epoch)]
+
+    def __repr__(self) -> str:
+        return f"<program: {self.name}>"
+
+
+def _sampled(rank: int, ranks: int, epoch: int, seed: int = 0) -> Sequence[int]:
+    sampler: DistributedSampler[int] = DistributedSampler(range(ROWS), ranks, rank, seed=seed)  # type: ignore[arg-type]
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def _shuffled(epoch: int) -> list[int]:
+    return torch.randperm(ROWS, generator=torch.Generator().manual_seed(epoch)).tolist()
+
+
+def _in_blocks(rank: int, ranks: int, epoch: int) -> Sequence[int]:
+    each = ROWS // ranks
+    return _shuffled(epoch)[rank * each : (rank + 1) * each]
+
+
+def _one_rank_forgets(who: int, rank: int, ranks: int, epoch: int) -> Sequence[int]:
+    return _sampled(rank, ranks, 0 if rank == who else epoch)
+
+
+def _rows_left_out(rank: int, ranks: int, epoch: int) -> Sequence[int]:
+    return _sampled(rank, ranks, epoch)[:-1]
+
+
+def _programs(random: Random) -> Sequence[Case]:
+    seed, who = random.randint(1, 999), random.randint(0, 1)
+    right: dict[str, Deal] = {
+        f"a sampler with the seed {seed} and set_epoch": partial(_sampled, seed=seed),
+        "a shuffle for each epoch, cut into blocks": _in_blocks,
+    }
+    wrong: dict[str, Deal] = {
+        "a sampler without set_epoch": lambda rank, ranks, epoch: _sampled(rank, ranks, 0),
+        f"set_epoch on every rank but {who}": partial(_one_rank_forgets, who),
+        "a seed of its own on each rank": lambda rank, ranks, epoch: _sampled(rank, ranks, epoch, seed=rank),
+        "no sampler": lambda rank, ranks, epoch: _shuffled(epoch),
+        "no shuffle": lambda rank, ranks, epoch: range(rank, ROWS, ranks),
+        "the last row of each rank left out": _rows_left_out,
+    }
+    return [Trial((Program(name, deal),)) for name, deal in {**right, **wrong}.items()]
+
+
+Call = Callable[[int, int, int], Sequence[int]]
+
+
+def check_rows(program: Call) -> None:
+    orders = []
+    for epoch in (0, 1):
+        dealt = [program(rank, 2, epoch) for rank in (0, 1)]
+        assert sorted(dealt[0] + dealt[1]) == list(range(12)), "each row once, on one of the ranks"  # type: ignore[operator]
+        orders.append(dealt)
+    assert orders[0] != orders[1], "a new order in each epoch"
+
+
+def _one_epoch(program: Call) -> None:
+    assert sorted([*program(0, 2, 0), *program(1, 2, 0)]) == list(range(12))
+
+
+def _order_alone(program: Call) -> None:
+    assert list(program(0, 2, 0)) != list(program(0, 2, 1))
+
+
+def _all_rows_on_each(program: Call) -> None:
+    for epoch in (0, 1):
+        assert sorted(program(0, 2, epoch)) == list(range(12))
+    assert program(0, 2, 0) != program(0, 2, 1)
+
+
+def _counts_alone(program: Call) -> None:
+    for epoch in (0, 1):
+        assert len(program(0, 2, epoch)) == len(program(1, 2, epoch)) == 6
+    assert program(0, 2, 0) != program(0, 2, 1)
+
+
+def _returned(program: Call) -> bool:
+    return program(0, 2, 0) != program(0, 2, 1)
+
+
+# 07.normalise
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Outputs and gradients of each rank's rows, one column."""
+
+    outputs: list[list[float]]
+    gradients: list[list[float]]
+
+    def __repr__(self) -> str:
+        def told(values: list[list[float]]) -> str:
+            return " and ".join(f"[{', '.join(f'{value:.3f}' for value in own)}]" for own in values)
+
+        return f"{told(self.outputs)} with the gradients {told(self.gradients)}"
+
+
+class _Norm(OnRanks):
+    """args: the rows of each rank, one number a row. The gradient is that of a sum over the rows of both ranks."""
+
+    def on_rank(self, function: Callable[..., Any]) -> Any:
+        rank = distributed.get_rank()
+        own = torch.tensor(self.args[0][rank], dtype=torch.float64)
+        x = own.view(-1, 1).cuda().requires_grad_()  # noqa: FL001 the rank's own
+        output = function(x)
+        if output is TODO:
+            return TODO
+        weights = torch.arange(1.0, 1.0 + len(x), dtype=torch.float64, device=x.device).view(-1, 1)
+        if output.requires_grad:
+            (output * (weights + rank)).sum().backward()
+        gradient = torch.zeros_like(x) if x.grad is None else x.grad
+        return output.detach().flatten().tolist(), gradient.flatten().tolist()
+
+    def joined(self, given: list[Any]) -> Normalised:
+        outputs, gradients = zip(*given, strict=True)
+        return Normalised(list(outputs), list(gradients))
+
+    def show(self, name: str) -> str:
+        rows = " and ".join(f"[{', '.join(f'{row:g}' for row in own)}]" for own in self.args[0])
+        return f"{name} of {rows}"
+
+
+def normalise(x: Tensor) -> Tensor:
+    count = torch.full_like(x[:1], len(x))
+    total, squares, count = all_reduce(torch.stack([x.sum(0, True), x.square().sum(0, True), count]))
+    mean = total / count
+    variance = squares / count - mean.square()
+    return (x - mean) / (variance + 1e-5).sqrt()
+
+
+def _own_rows(x: Tensor) -> Tensor:
+    return F.batch_norm(x, None, None, training=True)
+
+
+def _mean_of_means(x: Tensor) -> Tensor:
+    both = torch.stack([x.mean(0, True), x.square().mean(0, True)])
+    mean, squares = all_reduce(both) / distributed.get_world_size()
+    return (x - mean) / (squares - mean.square() + 1e-5).sqrt()
+
+
+def _mean_of_variances(x: Tensor) -> Tensor:
+    mean, variance = all_reduce(torch.stack([x.mean(0, True), x.var(0, False, keepdim=True)])) / 2
+    return (x - mean) / (variance + 1e-5).sqrt()
+
+
+def _no_gradient_through(x: Tensor) -> Tensor:
+    sums = torch.stack([x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))]).detach()
+    distributed.all_reduce(sums)
+    mean = sums[0] / sums[2]
+    return (x - mean) / (sums[1] / sums[2] - mean.square() + 1e-5).sqrt()
+
+
+def _gradient_stays_local(x: Tensor) -> Tensor:
+    """What torch makes of an in-place all_reduce of a tensor with a history: its backward sends nothing."""
+    sums = torch.stack([x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))])
+    everybody = sums.detach().clone()
+    distributed.all_reduce(everybody)
+    total, squares, count = sums + (everybody - sums.detach())
+    mean = total / count
+    return (x - mean) / (squares / count - mean.square() + 1e-5).sqrt()
+
+
+def _norm_cases(random: Random) -> Sequence[Case]:
+    def rows(count: int) -> list[float]:
+        return [float(number) for number in random.sample(range(-9, 10), count)]
+
+    drawn = [rows(random.randint(2, 5)), rows(random.randint(2, 5))]
+    return [_Norm(([[1.0, 2.0, 4.0], [9.0, 7.0]],)), _Norm(([rows(4), rows(2)],)), _Norm((drawn,))]
+
+
+def _near(given: Any, expected: Normalised) -> bool:
+    def flat(value: Any) -> Tensor:
+        return torch.tensor([*chain(*value.outputs, *value.gradients)], dtype=torch.float64)
+
+    return torch.allclose(flat(given), flat(expected), rtol=1e-6, atol=1e-6)
 
 
 EXERCISES = (
     Exercise(
-        key="07.pictures_of_rank",
-        task="The numbers of the pictures that `rank` judges, so that every one of `pictures` is judged exactly once: "
-        "rank 0 the first, rank 1 the second, and in turn from there.",
-        reference=pictures_of_rank,
-        cases=_share_cases,
+        key="07.train_step",
+        task="One training step on this rank, without DistributedDataParallel: `x` and `y` are the rank's own rows, "
+        "the loss is `F.mse_loss(net(x), y)`, and every rank has as many rows. After it all ranks hold the weights "
+        "that one process would have after a step on all rows.",
+        reference=train_step,
+        cases=_step_cases,
+        agree=_same_weights,
         hints=(
-            "Ranks need not have as many: there is no collective in the loop of an evaluation.",
-            "Begin with the rank and go on in steps of the world size.",
-            "`list(range(rank, pictures, world_size))`",
+            "The gradient of a mean over all rows is the mean of the ranks' gradients. When are the gradients there, "
+            "and when are they used?",
+            "`distributed.all_reduce(tensor)` puts the sum over all ranks in the place of the tensor. Call it for "
+            "`parameter.grad` of each parameter, between `backward()` and `step()`.",
+            "A sum over ranks becomes a mean by `parameter.grad /= distributed.get_world_size()`.",
         ),
         mistakes=(
             Mistake(
-                "padded",
-                "you gave every rank as many pictures, so that some are judged twice: the rule of DistributedSampler.",
-                "pytorch/pytorch issue 25162, 2019; roboflow/rf-detr issue 1507, 2026",
-                answers=(_padded,),
+                "all_reduce of the loss",
+                "you called all_reduce on the loss, and backward() on the result. The collective adds up numbers and "
+                "is not part of the graph: each rank's gradient is still that of its own rows, as torch warns.",
+                "NVIDIA/apex issue 664, 2019",
+                answers=(_loss_reduced, _loss_averaged),
+                recognise=_through_the_loss,
             ),
             Mistake(
-                "cut off",
-                "you left out what does not divide evenly: the last pictures are never judged.",
-                "drop_last=True in validation, pytorch/examples issue 1063, 2022",
-                answers=(_cut_off, _whole_blocks),
+                "averaged after the step",
+                "you averaged the gradients after `optimizer.step()`. The step had used each rank's own by then, so "
+                "the weights have gone apart; the next zero_grad throws the averages away.",
+                "LambdaLabsML/distributed-training-guide, 2025, chapter 2, has step() synchronise the gradients",
+                answers=(_too_late,),
+                recognise=_equal_gradients_and_other_weights,
+            ),
+            Mistake(
+                "not divided",
+                "you added the gradients up and did not divide by the number of ranks. The step is as many times too "
+                "long as there are ranks.",
+                "asked about in srush/LLM-Training-Puzzles issue 9, 2024",
+                answers=(_not_divided,),
+            ),
+            Mistake(
+                "weights averaged",
+                "you averaged the weights after each rank's own step. With plain SGD that comes out the same; Adam has "
+                "divided each rank's gradient by its own size before, and the mean of that is something else.",
+                "a method of its own, local SGD with a period of one step: pytorch/pytorch pull request 74737, 2022",
+                answers=(_weights_averaged,),
+            ),
+            Mistake(
+                "nothing exchanged",
+                "each rank took the step with the gradient of its own rows, so two models are in training.",
+                "what deepmodeling/deepmd-kit pull request 1104, 2021, repairs",
+                answers=(_alone,),
             ),
         ),
     ),
     Exercise(
-        key="07.loss_of_rank",
-        task="The number that this rank calls backward() on under DDP, from its own losses and the count of every "
-        "rank, so that the gradients are those of the mean over all; 0 where nothing was counted.",
-        reference=loss_of_rank,
-        cases=_loss_cases,
-        agree=_close,
+        key="07.check_rows",
+        task="A test for `program(rank, ranks, epoch)`, which returns the numbers of the rows, 0 to 11, that a rank "
+        "sees in an epoch. It passes when in each epoch the ranks together see every row once and the order is not "
+        "that of the epoch before, and raises an AssertionError otherwise.",
+        reference=check_rows,
+        cases=_programs,
         hints=(
-            "One process would divide the sum over all by the count of all. What can a rank contribute to it?",
-            "Its own sum over everybody's count. DDP then divides by the number of ranks: undo that beforehand.",
-            "`sum(own_losses) * len(counts) / max(sum(counts), 1)`",
+            "Two ranks and two epochs are enough. What holds within an epoch, and what between two of them?",
+            "Within an epoch: join what both ranks see and sort it; it is 0 to 11. Do that for both epochs.",
+            "Between them: `[program(0, 2, 0), program(1, 2, 0)] != [program(0, 2, 1), program(1, 2, 1)]`.",
         ),
         mistakes=(
             Mistake(
-                "own mean",
-                "you divided by this rank's own count. A row on a rank with few of them then weighs more.",
-                "open-mmlab/mmdetection issue 2933, 2020: about 1 mAP between 4 and 8 GPUs",
-                answers=(_own_mean,),
+                "one epoch",
+                "your test looks at one epoch. A forgotten set_epoch shows in the second.",
+                "what cszn/KAIR pull request 106, 2021, repairs: the same order in each epoch",
+                answers=(_one_epoch,),
             ),
             Mistake(
-                "not times the ranks",
-                "you divided by the count of all and left it at that. DDP averages, so the gradients come out too "
-                "small by the number of ranks.",
-                "what meta-pytorch/torchtune pull request 2172, 2024, repairs",
-                answers=(_not_times_ranks,),
+                "the order alone",
+                "your test asks for a new order and not which rows the ranks see together. Ranks that see the same "
+                "rows, or a rank that has missed set_epoch, pass it.",
+                "seeds that differed from rank to rank: NVlabs/LongLive issue 71, 2026",
+                answers=(_order_alone,),
+            ),
+            Mistake(
+                "the count alone",
+                "your test counts rows and does not look which they are: two ranks that see the same six pass it.",
+                "mlcommons/training pull request 625, 2023: 20 to 30 percent of the rows on two workers",
+                answers=(_counts_alone,),
+            ),
+            Mistake(
+                "every row on every rank",
+                "your test asks each rank for all rows, so it fails right programs. A rank sees its share of an epoch.",
+                "asked about in openvla/openvla issue 125, 2024: with two processes, each went through all batches",
+                answers=(_all_rows_on_each,),
+            ),
+            Mistake(
+                "returned",
+                "your test returns the comparison. A test that does not raise has passed: write `assert`.",
+                "pytest warns of it since 7.2, 2022: PytestReturnNotNoneWarning",
+                answers=(_returned,),
             ),
         ),
     ),
     Exercise(
-        key="07.synchronises",
-        task="Whether micro-batch number `step` (from 0) of an epoch of `steps` ends in an optimizer step, and so must "
-        "synchronise: every `micro_batches`-th, and the last one of the epoch.",
-        reference=synchronises,
-        cases=_sync_cases,
+        key="07.normalise",
+        task="Batch norm over all ranks: `x` (rows, columns) holds this rank's rows, and ranks may have different "
+        "numbers of them. Return (x - mean) / sqrt(variance + 1e-5) with mean and variance (divided by the count) of "
+        "the rows of all ranks, as a function that gradients pass through.",
+        reference=normalise,
+        cases=_norm_cases,
+        agree=_near,
         hints=(
-            "With 4 micro-batches these are numbers 3, 7, 11, ...",
-            "The epoch need not end on one of them: its last micro-batch would be lost.",
-            "`(step + 1) % micro_batches == 0 or step + 1 == steps`",
+            "Means cannot be put together without counts; sums can. Which three sums make a mean and a variance?",
+            "The sum of x, the sum of x squared, and the number of rows: stack them, and one all_reduce adds them up. "
+            "`distributed.all_reduce` has no gradient; `torch.distributed.nn.functional.all_reduce` returns the sum "
+            "and has one.",
+            "mean = total / count, variance = squares / count - mean squared.",
         ),
         mistakes=(
             Mistake(
-                "the rest is lost",
-                "you forgot the end of the epoch: what was accumulated after the last full group is never applied.",
-                "timoschick/pet issue 36, 2021",
-                answers=(lambda step, micro_batches, steps: (step + 1) % micro_batches == 0,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="07.merge_judged",
-        task="One sorted list of (picture, score) from the lists that the ranks gathered, each picture once, also "
-        "where a sampler has handed some out twice.",
-        reference=merge_judged,
-        cases=_merge_cases,
-        hints=(
-            "The number of the picture tells what is there already.",
-            "A dict from picture to score; the first rank to report one owns it.",
-            "`first.setdefault(picture, score)` for every pair, then `sorted(first.items())`",
-        ),
-        mistakes=(
-            Mistake(
-                "duplicates counted",
-                "you joined the lists as they are: pictures that the sampler repeated count twice.",
-                "roboflow/rf-detr issue 1507, 2026",
-                answers=(_all_of_them,),
+                "own rows",
+                "you normalised each rank by its own rows: that is what `nn.BatchNorm1d` does on several ranks.",
+                "asked about in ptrblck/pytorch_misc issue 5, 2019",
+                answers=(_own_rows,),
             ),
             Mistake(
-                "cut at the end",
-                "you cut the joined list to the number of pictures. The copies do not stand at its end, since each "
-                "rank has its own; what you cut off are pictures.",
-                "the cut in huggingface/accelerate issue 350, 2022, where the copies do stand at the end",
-                answers=(_cut_the_end,),
+                "mean of means",
+                "you averaged the ranks' means. They have different numbers of rows: add up sums and counts.",
+                "PaddlePaddle/Paddle issue 32464, 2021; pytorch/pytorch issue 22192, 2019",
+                answers=(_mean_of_means,),
+            ),
+            Mistake(
+                "mean of variances",
+                "you averaged the ranks' variances. How far the means of the ranks lie apart is missing from it.",
+                "PaddlePaddle/Paddle issue 32464, 2021",
+                answers=(_mean_of_variances,),
+            ),
+            Mistake(
+                "no gradient through the sums",
+                "the values are right, the gradients are not: your sums are constants to autograd, or send nothing in "
+                "backward. A row moves the mean of all ranks, so the other ranks' losses depend on it. "
+                "`torch.distributed.nn.functional.all_reduce` has a gradient.",
+                "what pytorch/pytorch pull request 36382, 2020, repairs in SyncBatchNorm",
+                answers=(_no_gradient_through, _gradient_stays_local),
             ),
         ),
     ),

@@ -8,7 +8,7 @@ from course.figures.svg import FAINT, INK, Canvas, Figure
 
 TOP, HEAD, CELL, STRIP, BETWEEN = 52, 24, 30, 52, 22
 LETTER, PAD, NARROWEST, GAP = 6.7, 20, 64, 3
-SENT = "sent"
+SENT, WAITS = "sent", "waits"
 MESSAGE = KIND_COLOURS[0]  # a message is no device
 SHARES = {"forward": 0.25, "backward": 0.55, "step": 1.0}  # how much of a lane's colour the cells of a phase have
 
@@ -22,9 +22,11 @@ def step_lanes(
     title: str,
     gpus: Sequence[int] | None = None,
     ends: Sequence[str] | None = None,
-    caption: str = "dark: a message leaves, while the rank goes on",
+    caption: str = "dark: a message leaves, and the rank goes on; dashed: it waits until the message is through",
 ) -> Figure:
     """Draw what happens in each lane from left to right: a cell for each event, and below it what is sent after it.
+
+    A phase that ends in a message ends when the message is through: the lane waits, which is a dashed cell.
 
     lanes: name -> events in order, such as ("backward", "2.weight") or ("sent", "bucket 0"); events of one phase that
     follow each other stand under one heading. gpus: a GPU for each lane, which gives it its colour; None: grey.
@@ -44,9 +46,9 @@ def step_lanes(
     columns = max(place for places in placed.values() for _, _, place in places) + 1
     strips = [any(phase == SENT for phase, _ in events) for events in lanes.values()]
     height = TOP + len(lanes) * (HEAD + CELL + BETWEEN) + sum(strips) * STRIP + 16
-    right = left + columns * column + column * any(strips) * _overhangs(placed, columns)
+    right = left + columns * column
     width = max(right + 14 + LETTER * max(map(len, ends or [""])), 40 + 8.6 * len(title), 40 + LETTER * len(caption))
-    canvas = Canvas(width, height, title, _describe(lanes, ends), at=(16, 28))
+    canvas = Canvas(width, height, title, _describe(placed, ends), at=(16, 28))
     y: float = TOP
     for row, (name, places) in enumerate(placed.items()):
         colour = FAINT if gpus is None else gpu_colour(gpus[row])
@@ -60,18 +62,18 @@ def step_lanes(
 
 def _place(name: str, events: Sequence[Event]) -> list[tuple[str, str, int]]:
     """Phase, words and column of each event; a message has the column of the event that it follows."""
-    places, column = [], -1
-    for phase, told in events:
+    places: list[tuple[str, str, int]] = []
+    column, last = -1, ""
+    for k, (phase, told) in enumerate(events):
         if phase != SENT:
-            column += 1
+            column, last = column + 1, phase
         elif column < 0:
             raise ValueError(f"lane {name!r} begins with a message, and nothing is there to be sent")
         places.append((phase, told, column))
+        if phase == SENT and (k + 1 == len(events) or events[k + 1][0] not in (SENT, last)):
+            column += 1
+            places.append((last, WAITS, column))
     return places
-
-
-def _overhangs(placed: Mapping[str, Sequence[tuple[str, str, int]]], columns: int) -> bool:
-    return any(phase == SENT and column == columns - 1 for places in placed.values() for phase, _, column in places)
 
 
 def _draw_lane(
@@ -92,8 +94,11 @@ def _draw_lane(
     for phase, told, k in cells:
         fill = blend(colour, SHARES.get(phase, 0.4))
         x = left + k * column + GAP
-        canvas.rect(x, y + HEAD, column - 2 * GAP, CELL, fill=fill, stroke=INK, stroke_width=0.8, rx=4)
-        canvas.text(x + column / 2 - GAP, y + HEAD + 19, told, size=12, anchor="middle", fill=ink_on(fill))
+        waits = told == WAITS
+        line = {"stroke": FAINT, "stroke_dasharray": "4 4"} if waits else {"stroke": INK, "stroke_width": 0.8}
+        canvas.rect(x, y + HEAD, column - 2 * GAP, CELL, fill="none" if waits else fill, rx=4, **line)
+        ink = FAINT if waits else ink_on(fill)
+        canvas.text(x + column / 2 - GAP, y + HEAD + 19, told, size=12, anchor="middle", fill=ink)
     floor = y + HEAD + CELL
     for phase, told, k in places:
         if phase == SENT:
@@ -106,9 +111,9 @@ def _draw_lane(
                 canvas.text(start + column / 2 - 3, base, word, size=12, anchor="middle", fill=ink_on(MESSAGE))
 
 
-def _describe(lanes: Mapping[str, Sequence[Event]], ends: Sequence[str] | None) -> str:
+def _describe(lanes: Mapping[str, Sequence[tuple[str, str, int]]], ends: Sequence[str] | None) -> str:
     told = []
-    for row, (name, events) in enumerate(lanes.items()):
-        words = ", ".join(f"{phase} {' '.join(what.split())}".rstrip() for phase, what in events)
+    for row, (name, places) in enumerate(lanes.items()):
+        words = ", ".join(f"{phase} {' '.join(what.split())}".rstrip() for phase, what, _ in places)
         told.append(f"{name}: {words}" + (f"; {ends[row]}" if ends is not None else ""))
     return ". ".join(told) + "."

@@ -103,7 +103,7 @@ def test_the_first_gpu_holds_most() -> None:
     claim="The official answer is DistributedDataParallel instead of DataParallel.",
     ruling="right",
     because="PyTorch's documentation recommends it even for a single machine; so says the docstring.",
-    notebook="07_ddp_that_works",
+    notebook="07_ddp_by_hand",
 )
 def test_the_documentation_recommends_ddp() -> None:
     words = " ".join((nn.DataParallel.__doc__ or "").split())
@@ -117,7 +117,7 @@ def test_the_documentation_recommends_ddp() -> None:
     ruling="incomplete",
     because="Not by itself: it gathers nothing. A process without set_device works on GPU 0 and opens a context there; "
     "torch.load brings a file back to the GPU it was written on.",
-    notebook="07_ddp_that_works",
+    notebook="07_ddp_by_hand",
 )
 def test_what_fills_the_first_gpu_under_ddp() -> None:
     with vgpu.virtual_gpus(2):

@@ -11,10 +11,10 @@ from torch.nn.parallel import DistributedDataParallel
 from verdict import verdict
 
 import vgpu
-from course.workers import nb07
-from frcnn_lite.parallel import run_ranks
+from course.ranks import ranks
+from frcnn_lite.parallel import process_group
 
-NOTEBOOK = "07_ddp_that_works"
+NOTEBOOK = "07_ddp_by_hand"
 PROGRAM = Path(__file__).resolve().parents[1] / "004_ddp.py"
 
 
@@ -142,9 +142,14 @@ def test_searching_for_unused_parameters(group_of_one):
     notebook=NOTEBOOK,
 )
 def test_without_set_device_all_is_on_the_first_gpu():
+    def introduce():
+        before = torch.ones(3, device="cuda").device  # noqa: FL001 to see
+        with process_group() as device:
+            return str(before), str(device), str(torch.ones(3, device="cuda").device)  # noqa: FL001 to see
+
     with vgpu.virtual_gpus(2, force=True):
-        _, told = run_ranks(nb07.introduce, 2)
-    assert told["before"] == "cuda:0" and told["device"] == told["after"] == "cuda:1"
+        _, told = ranks(2, joined=False)(introduce)()
+    assert told == ("cuda:0", "cuda:1", "cuda:1")
 
 
 @verdict(

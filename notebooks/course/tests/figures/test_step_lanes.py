@@ -27,7 +27,7 @@ def test_the_figure_says_what_happens_in_which_order():
     figure = figures.step_lanes({"rank 0": STEP}, "A step", gpus=[0])
     assert figure.description == (
         "rank 0: forward loss, backward 2.weight, sent bucket 0 2.weight, backward 0.weight, sent bucket 1 0.weight, "
-        "step SGD."
+        "backward waits, step SGD."
     )
     assert figure.markup == figures.step_lanes({"rank 0": STEP}, "A step", gpus=[0]).markup
 
@@ -37,6 +37,14 @@ def test_cells_stand_in_order_and_a_message_leaves_after_its_cell():
     assert at["loss"][0] < at["bucket 0"][0] < at["bucket 1"][0]
     assert at["loss"][1] == at["SGD"][1] < at["bucket 0"][1]
     assert at["forward"][0] < at["backward"][0] < at["step"][0]  # one heading for both cells of backward
+
+
+def test_a_phase_that_ends_in_a_message_waits_for_it():
+    at = places(figures.step_lanes({"rank 0": STEP}, "A step"))
+    assert at["0.weight"][0] < at["waits"][0] < at["SGD"][0]
+    only = figures.step_lanes({"rank 0": STEP[:5]}, "A step").description
+    assert only.count("waits") == 1 and only.endswith("backward waits.")
+    assert "waits" not in figures.step_lanes({"rank 0": STEP[:4]}, "A step").description
 
 
 def test_every_word_stays_inside():

@@ -13,7 +13,6 @@ from course.store import HIDDEN, normal_form
 
 CELLS = 40  # one idea a notebook
 LONGER = {
-    "07",
     "13",
     "14",
     "15",
