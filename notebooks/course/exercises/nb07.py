@@ -105,7 +105,7 @@ class _Steps(OnRanks):
         return f"{name}(net, {kind.lower()}, x, y), twice, with {len(parts[0])} rows on each of two ranks,"
 
 
-def train_step(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def train_step(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     optimizer.zero_grad()
     F.mse_loss(net(x), y).backward()
     for parameter in net.parameters():
@@ -114,13 +114,13 @@ def train_step(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> No
     optimizer.step()
 
 
-def _alone(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def _alone(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     optimizer.zero_grad()
     F.mse_loss(net(x), y).backward()
     optimizer.step()
 
 
-def _not_divided(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def _not_divided(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     optimizer.zero_grad()
     F.mse_loss(net(x), y).backward()
     for parameter in net.parameters():
@@ -128,7 +128,7 @@ def _not_divided(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> 
     optimizer.step()
 
 
-def _loss_reduced(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def _loss_reduced(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     optimizer.zero_grad()
     loss = F.mse_loss(net(x), y)
     distributed.all_reduce(loss)
@@ -136,7 +136,7 @@ def _loss_reduced(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) ->
     optimizer.step()
 
 
-def _loss_averaged(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def _loss_averaged(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     optimizer.zero_grad()
     loss = F.mse_loss(net(x), y)
     distributed.all_reduce(loss)
@@ -144,14 +144,14 @@ def _loss_averaged(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -
     optimizer.step()
 
 
-def _too_late(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def _too_late(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     _alone(net, optimizer, x, y)
     for parameter in net.parameters():
         distributed.all_reduce(parameter.grad)
-        parameter.grad /= distributed.get_world_size()  # type: ignore[operator]
+        parameter.grad /= distributed.get_world_size()
 
 
-def _weights_averaged(net: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+def _weights_averaged(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     _alone(net, optimizer, x, y)
     for parameter in net.parameters():
         distributed.all_reduce(parameter.data)

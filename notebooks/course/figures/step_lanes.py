@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from course.figures.palette import KIND_COLOURS, blend, gpu_colour, ink_on
 from course.figures.svg import FAINT, INK, Canvas, Figure
@@ -95,8 +96,8 @@ def _draw_lane(
         fill = blend(colour, SHARES.get(phase, 0.4))
         x = left + k * column + GAP
         waits = told == WAITS
-        line = {"stroke": FAINT, "stroke_dasharray": "4 4"} if waits else {"stroke": INK, "stroke_width": 0.8}
-        canvas.rect(x, y + HEAD, column - 2 * GAP, CELL, fill="none" if waits else fill, rx=4, **line)
+        edge: dict[str, Any] = {"stroke": FAINT, "stroke_dasharray": "4 4"} if waits else {"stroke": INK}
+        canvas.rect(x, y + HEAD, column - 2 * GAP, CELL, fill="none" if waits else fill, stroke_width=0.8, rx=4, **edge)
         ink = FAINT if waits else ink_on(fill)
         canvas.text(x + column / 2 - GAP, y + HEAD + 19, told, size=12, anchor="middle", fill=ink)
     floor = y + HEAD + CELL
