@@ -13,6 +13,7 @@ from torch.distributed.constants import default_pg_nccl_timeout, default_pg_time
 from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
+from course.exercises.nb08 import missing_ranks
 from course.ranks import RanksFailed, ranks
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import reduce_loss
@@ -66,6 +67,23 @@ def test_time_out_of_gloo_names_no_rank():
     with pytest.raises(RanksFailed, match=r"rank 0 raised RuntimeError: .*Timed out waiting") as caught:
         ranks(2, joined=False)(_left_alone)()
     assert "rank 1" not in str(caught.value).lower()
+
+
+def _different_sizes():
+    distributed.all_reduce(torch.ones(1 + distributed.get_rank()).cuda())
+
+
+def test_calls_of_different_size_raise_on_virtual_gpus():
+    assert says("08", "virtual GPUs raise an error that says what each rank has called")
+    with pytest.raises(RanksFailed, match="simulated only: the ranks of this group do not call the same") as caught:
+        ranks(2)(_different_sizes)()
+    assert [line.split(",")[1] for line in caught.value.details.splitlines()[-2:]] == [" 1 elements", " 2 elements"]
+
+
+def test_missing_rank_of_the_traces_is_named():
+    assert says("08", "For `traces` of the cell above the answer is `[1]`")
+    through = [(number, True) for number in (1, 2, 3)]
+    assert missing_ranks([[*through, (4, False)], through]) == [1]
 
 
 def _evaluates_through_ddp(inner):
