@@ -71,10 +71,17 @@ class Program:
     def _parents(self) -> dict[ast.AST, ast.AST]:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node stands in, from its statement to the file."""
+        above = self._parents.get(node)
+        while above is not None:
+            yield above
+            above = self._parents.get(above)
+
     def conditions(self, node: ast.AST) -> set[tuple[str, bool]]:
         """The tests that led to a node, and whether each held."""
         found = set()
-        while (around := self._parents.get(node)) is not None:
+        for around in self.around(node):
             if isinstance(around, ast.If | ast.IfExp) and node is not around.test:
                 holds = node in around.body if isinstance(around, ast.If) else node is around.body
                 test = around.test

@@ -27,8 +27,11 @@ RETURN_THE_MODEL = words(
 
 
 def is_wrapper(made: str) -> bool:
-    """Whether a full name is that of one of torch's wrappers, and not of a class that is only called so."""
-    return made.startswith("torch.") and made.endswith("DataParallel")
+    """Whether a full name is that of one of torch's two wrappers, and not of a class that is only called so.
+
+    FullyShardedDataParallel is none of them: it passes on the attributes of the model, and gathers no outputs.
+    """
+    return made.startswith("torch.") and made.endswith((".DataParallel", ".DistributedDataParallel"))
 
 
 def gathers(wrapper: ast.Call, names: Names) -> bool:

@@ -7,6 +7,7 @@ from ..readings import Reading
 from . import (
     bare_cuda,
     callable_keeps_self,
+    collective_on_one_rank,
     constant_tensor,
     cuda_tensor_type,
     factory_without_device,
@@ -15,8 +16,13 @@ from . import (
     literal_device,
     load_without_map_location,
     missing_module,
+    module_of_sharded,
     module_prefix,
+    no_set_device,
     numpy_round_trip,
+    optimizer_before_sharding,
+    sampler_without_epoch,
+    saved_by_every_rank,
     tensor_kept_on_self,
     update_in_replica,
 )
@@ -44,6 +50,12 @@ CHECKS: dict[Rule, Callable[[Reading], Iterator[Found]]] = {
         missing_module,
         module_prefix,
         load_without_map_location,
+        optimizer_before_sharding,
+        sampler_without_epoch,
+        collective_on_one_rank,
+        no_set_device,
+        module_of_sharded,
+        saved_by_every_rank,
     )
 }
 RULES = {rule.code: rule for rule in (NOT_PYTHON_3, *CHECKS)}
