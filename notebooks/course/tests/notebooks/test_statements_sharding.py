@@ -1,0 +1,90 @@
+"""What the prose of notebook 10 says and no output of it shows: run here, and held word for word."""
+
+from pathlib import Path
+
+import torch
+from stored import Notebook
+from torch import distributed, nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.debug import CommDebugMode
+
+import vgpu
+from course.exercises.nb10 import fullest_rank
+from course.ranks import ranks
+
+(PATH,) = Path(__file__).resolve().parents[3].glob("10_*.ipynb")
+
+
+def says(words):
+    """Whether `words` stand in the prose, wherever its lines break."""
+    prose = " ".join(text for _, text in Notebook.read(PATH).prose)
+    return " ".join(words.split()) in " ".join(prose.split())
+
+
+def sharded(layers, **options):
+    net = nn.Sequential(*(nn.Linear(4, 4) for _ in range(4)))
+    for layer in net if layers else ():
+        fully_shard(layer, **options)
+    return fully_shard(net)
+
+
+def collectives(layers, options):
+    """Gathers and reduce_scatters of a step."""
+    net = sharded(layers, **options)
+    with CommDebugMode() as calls:
+        net(torch.ones(2, 4, device="cuda")).sum().backward()
+    counts = {str(call): count for call, count in calls.get_comm_counts().items()}
+    return [sum(count for call, count in counts.items() if kind in call) for kind in ("allgather", "reduce_scatter")]
+
+
+def of_two_ranks(layers=True, **options):
+    with vgpu.virtual_gpus(2):
+        return ranks(2)(collectives)(layers, options)[0]
+
+
+def test_what_each_plan_sends():
+    assert of_two_ranks() == [8, 4]  # an all_reduce is a gather and a reduce_scatter: 4 of each would be DDP's
+    assert of_two_ranks(reshard_after_forward=False) == [4, 4]
+    assert of_two_ranks(layers=False) == [1, 1]
+    assert says("FSDP sends half as much again") and says("it sends as much as DDP, and needs more memory")
+    assert says("so all layers are one group")
+
+
+def whole_after_forward():
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    fully_shard(net[0])
+    fully_shard(net)
+    net(torch.ones(2, 4, device="cuda"))
+    return [isinstance(layer.weight, DTensor) for layer in net]
+
+
+def test_what_is_whole_after_a_forward():
+    with vgpu.virtual_gpus(2):
+        assert ranks(2)(whole_after_forward)() == [[True, False]] * 2
+    assert says("After a forward without backward, the parameters of the outermost module are still whole")
+
+
+def test_an_emptied_buffer_stays_empty():
+    norm = nn.Linear(2, 2)
+    norm.register_buffer("positions", torch.arange(4.0))
+    torch.use_deterministic_algorithms(True)  # fills what is empty with NaN
+    try:
+        norm.to("meta").to_empty(device="cpu")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    norm.reset_parameters()
+    assert norm.positions.isnan().all() and not norm.weight.isnan().any()
+    assert says("`to_empty` also empties buffers") and says("`reset_parameters` may leave them so")
+
+
+def test_how_long_nccl_waits():
+    assert distributed.distributed_c10d._get_default_timeout("nccl").total_seconds() == 600
+    assert says("NCCL by itself would wait for ten minutes")
+
+
+def test_sixteen_bytes_for_every_weight():
+    weights = 1000 * 1000
+    assert fullest_rank([(1000, 1000)], 8) == 16 * weights // 8 + 8 * weights
+    assert says("What sharding divides is 16 bytes for every weight")
+    assert says("16 bytes for every weight are 16 GB under DDP. Eight ranks keep 2 GB each")
