@@ -12,7 +12,7 @@ from multigpu.failures.match import answer
 
 TEXTS = tomllib.loads((Path(__file__).parent / "asked.toml").read_text(encoding="utf-8"))
 ASKED = TEXTS["asked"]
-DRAWN_AFTERWARDS = {name: TEXTS[name] for name in ("later", "last")}
+DRAWN_AFTERWARDS = {name: TEXTS[name] for name in ("later", "last", "blind")}
 """Texts drawn when the search stood; how they were answered at first sight is told in README.md."""
 IDS = {entry.id for entry in catalogue()}
 
