@@ -124,6 +124,35 @@ def test_json_is_a_list_of_objects(tmp_path, capsys):
     assert item["message"].startswith("cuda:0 by its number: ") and item["fix"] == RULES["FL004"].fix
 
 
+def test_sarif_names_rules_places_and_what_was_not_read(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my code").mkdir()
+    for name in ("my code/bad.py", str(tmp_path / "again.py")):
+        Path(name).write_text("import torch\n\n\ndef f(x):\n    return x + torch.zeros(3, device='cuda:0')\n")
+    cell = {"cell_type": "code", "source": "import torch\ntorch.zeros(3).cuda(1)"}
+    Path("n.ipynb").write_text(json.dumps({"cells": [cell], "nbformat": 4}))
+    code, out, err = run(capsys, "--sarif", "my code", tmp_path / "again.py", "n.ipynb", "none.py")
+    log = json.loads(out)
+    (told,) = log["runs"]
+    assert code == 2 and log["version"] == "2.1.0" and "error: no file" in err
+    rules = told["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(RULES)
+    first, second, third = told["results"]
+    for result in told["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == "FL004"
+    place = first["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "my%20code/bad.py"}, "region": {"startLine": 5}}
+    assert second["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == (tmp_path / "again.py").as_uri()
+    assert (
+        first["message"]["text"].startswith("cuda:0 by its number: ") and RULES["FL004"].fix in first["message"]["text"]
+    )
+    assert "region" not in third["locations"][0]["physicalLocation"]
+    assert third["message"]["text"].startswith("cell 1, line 2: ")
+    (run_of_it,) = told["invocations"]
+    assert not run_of_it["executionSuccessful"]
+    assert run_of_it["toolExecutionNotifications"][0]["message"]["text"] == "no file or directory at none.py"
+
+
 def test_exit_codes(tmp_path, capsys):
     good = tmp_path / "good.py"
     good.write_text("import torch\n")

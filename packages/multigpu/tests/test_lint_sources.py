@@ -1,6 +1,9 @@
 """The linter on files as they lie about: notebooks with magics, broken cells, deep nesting, folders with odd names."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +83,19 @@ def test_a_project_may_stand_in_a_folder_of_data():
     helper = "import torch\n\n\ndef f(x: torch.Tensor):\n    return x + torch.zeros(3)\n"
     assert len(lint_text(helper, "/data/project/ops.py")) == 1
     assert lint_text(helper, "project/datasets/ops.py") == []
+
+
+HOOK = Path(__file__).parents[1] / "hook.py"
+
+
+@pytest.mark.skipif(not HOOK.is_file(), reason="installed from no checkout, which alone has the hook")
+def test_the_hook_of_pre_commit_runs_with_nothing_installed(tmp_path):
+    (tmp_path / "a.py").write_text(FAULT)
+    (tmp_path / "b.py").write_text("import torch\n")
+    hooks = (HOOK.parents[2] / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    assert f"entry: {HOOK.relative_to(HOOK.parents[2]).as_posix()}\n" in hooks and "language: script\n" in hooks
+    alone = [sys.executable, "-I", "-S", str(HOOK)]  # no site-packages, no PYTHONPATH
+    found = subprocess.run([*alone, "a.py", "b.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 1 and found.stdout.startswith("a.py:5: cuda:1 by its number: ")
+    clean = subprocess.run([*alone, "b.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert clean.returncode == 0 and clean.stdout == ""

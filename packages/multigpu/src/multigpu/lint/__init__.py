@@ -10,6 +10,7 @@ from . import source, tokens
 from .finding import Finding, Rule
 from .readings import Reading
 from .rules import CHECKS, NOT_PYTHON_3, RULES
+from .sarif import sarif
 from .scopes import Program
 from .source import Source
 
@@ -36,7 +37,9 @@ def main(argv: list[str] | None = None) -> int:
         metavar="PATH",
         help="a .py or .ipynb file, or a folder (default: none, which is enough for --rules)",
     )
-    parser.add_argument("--json", action="store_true", help="print a list of objects: path, line, rule, message, fix")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print a list of objects: path, line, rule, message, fix")
+    forms.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0, which GitHub and editors read")
     parser.add_argument("--rules", action="store_true", help="print every rule with its reason and its fix")
     options = parser.parse_args(argv)
     if options.rules:
@@ -45,7 +48,9 @@ def main(argv: list[str] | None = None) -> int:
     if not options.paths:
         parser.error("give a PATH to lint")
     findings, unread = _lint_paths(options.paths)
-    if options.json:
+    if options.sarif:
+        print(sarif(findings, unread))
+    elif options.json:
         print(json.dumps([found.to_dict() for found in findings], indent=1))
     else:
         for found in findings:

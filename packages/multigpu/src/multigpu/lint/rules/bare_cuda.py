@@ -55,7 +55,7 @@ def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
         return True
     if scope.in_loader or scope.name in program.started_in_threads:
         return False  # a worker of a DataLoader may not touch a GPU, and a new thread starts on GPU 0
-    if program.any_call("set_device"):
+    if program.any_call("set_device", "set_device_index", "init_device_mesh"):
         return True  # one GPU a process, chosen once
     if isinstance(device_argument(node), ast.Name) and not program.any_call("init_process_group"):
         return True  # `device`, chosen once for the whole file, by whoever runs it
