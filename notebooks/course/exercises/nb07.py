@@ -80,7 +80,7 @@ class _Steps(OnRanks):
     def on_rank(self, function: Callable[..., Any]) -> Any:
         kind, parts = self.args
         rows = torch.tensor(parts[distributed.get_rank()], dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
-        net = nn.Linear(2, 1, bias=False, dtype=torch.float64).cuda()  # noqa: FL001
+        net = nn.Linear(2, 1, bias=False, dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
         nn.init.constant_(net.weight, 0.5)
         optimizer: Optimizer = {"SGD": SGD, "Adam": Adam}[kind](net.parameters(), lr=0.1)
         sent: list[bool] = []  # whether what is handed to all_reduce is a result that backward could go through

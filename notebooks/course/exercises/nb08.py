@@ -55,13 +55,13 @@ def _barrier_first(wish: bool) -> bool:
 
 
 def _when_all_agree(wish: bool) -> bool:
-    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001
+    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001 the rank's own
     distributed.all_reduce(stop)
     return stop.item() == distributed.get_world_size()
 
 
 def _rank_zero_decides(wish: bool) -> bool:
-    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001
+    stop = torch.tensor(float(wish)).cuda()  # noqa: FL001 the rank's own
     distributed.broadcast(stop, src=0)
     return stop.item() > 0
 
@@ -70,7 +70,7 @@ def _train(stop: Callable[[bool], Any], wishes: Wishes) -> Any:
     """What each rank does with an answer: in each step a sum of gradients, then the question whether to stop."""
     rank = distributed.get_rank()
     for step, row in enumerate(wishes, 1):
-        distributed.all_reduce(torch.ones(3).cuda())  # noqa: FL001
+        distributed.all_reduce(torch.ones(3).cuda())  # noqa: FL001 the rank's own
         try:
             answer = stop(row[rank])
         except NotImplementedError:
