@@ -395,7 +395,7 @@ EXERCISES = (
             Mistake(
                 "all_reduce of the loss",
                 "you called all_reduce on the loss, and backward() on the result. The collective adds up numbers and "
-                "is not part of the graph: each rank's gradient is still that of its own rows, as torch warns.",
+                "is not part of the graph: each rank's gradient is still that of its own rows.",
                 "NVIDIA/apex issue 664, 2019",
                 answers=(_loss_reduced, _loss_averaged),
                 recognise=_through_the_loss,

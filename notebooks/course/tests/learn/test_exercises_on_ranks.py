@@ -1,0 +1,63 @@
+"""Answers to the exercises of notebook 07 that a reader may give in another way, or that make ranks wait."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+import vgpu
+from course.learn.check import find_exercise, judge
+
+TRAIN_STEP, NORMALISE = find_exercise("07.train_step"), find_exercise("07.normalise")
+
+
+@pytest.fixture(autouse=True)
+def two_gpus():
+    with vgpu.virtual_gpus(2):
+        yield
+
+
+def with_avg(net, optimizer, x, y):
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.grad, op=distributed.ReduceOp.AVG)
+    optimizer.step()
+
+
+def with_ddp(net, optimizer, x, y):
+    optimizer.zero_grad()
+    ddp = DistributedDataParallel(net)  # one that nobody holds is gone before backward, and averages nothing
+    F.mse_loss(ddp(x), y).backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("answer", [with_avg, with_ddp])
+def test_another_way_is_right_too(answer):
+    assert judge(TRAIN_STEP, answer).solved
+
+
+def test_gathered_rows_are_right_too():
+    def normalise(x):
+        everybody = [None] * distributed.get_world_size()
+        distributed.all_gather_object(everybody, len(x))
+        most = max(everybody)
+        padded = torch.cat([x, x.new_zeros(most - len(x), x.shape[1])])
+        rows = torch.distributed.nn.functional.all_gather(padded)
+        seen = torch.cat([part[:count] for part, count in zip(rows, everybody, strict=True)])
+        return (x - seen.mean(0)) / (seen.var(0, unbiased=False) + 1e-5).sqrt()
+
+    assert judge(NORMALISE, normalise).solved
+
+
+def test_ranks_that_wait_are_told_which_and_where():
+    def only_rank_0(net, optimizer, x, y):
+        F.mse_loss(net(x), y).backward()
+        if distributed.get_rank() == 0:
+            distributed.all_reduce(net.weight.grad)
+        optimizer.step()
+
+    verdict = judge(TRAIN_STEP, only_rank_0)
+    assert not verdict.solved
+    assert "raises RanksFailed: rank 0 waits in all_reduce #1 for rank 1" in " ".join(verdict.words.split())
