@@ -65,10 +65,10 @@ def _draw_cell(
     if waits:
         canvas.hatch(x, y, width, height, stroke=blend(colour, 0.7))
         canvas.rect(x + 5, y + 5, width - 10, height - 10, fill=fill, rx=4)
-    middle, base = x + width / 2, y + height / 2 + (0 if with_site else 4)
+    middle, base = x + width / 2, y + height / 2 + (-2 if with_site else 4)
     canvas.text(middle, base, _words(entry), size=12, anchor="middle", fill=ink_on(fill))
     if with_site:
-        canvas.text(middle, base + 11, entry.site, size=10, anchor="middle", fill=ink_on(fill))
+        canvas.text(middle, base + 13, entry.site, size=10, anchor="middle", fill=ink_on(fill))
 
 
 def _by_number(position: Position, group: tuple[int, ...]) -> dict[int, Entered]:
