@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from .names import last_name
+from .names import last_name, method_of
 from .scopes import Program, Scope
 from .values import words
 
@@ -15,6 +15,7 @@ COLLECTIVES = words("""
     all_to_all_single barrier broadcast broadcast_object_list gather gather_object monitored_barrier new_group reduce
     reduce_scatter reduce_scatter_tensor scatter scatter_object_list
 """)
+CHECKPOINTS = {f"torch.distributed.checkpoint.{name}" for name in ("save", "async_save", "load")}
 RANK = re.compile(r"(get_)?(global_|local_|world_|my_)?rank", re.IGNORECASE)
 FIRST = re.compile(
     r"(is_)?(main|master|primary|chief)(_(process|proc|rank|worker))?|is_(local|world|global)_(main_process|process_zero)"
@@ -31,8 +32,17 @@ STARTERS = ("spawn", "start_processes", "Process", "launch", "elastic_launch")
 
 
 def collective(node: ast.AST, program: Program) -> str:
-    """The function of torch.distributed that a call calls, if it waits for every rank of the default group, else ""."""
+    """The function of torch.distributed that a call calls, if it waits for every rank of the default group, else "".
+
+    A sharded checkpoint and the whole of a DTensor are put together by all ranks, too.
+    """
+    if method_of(node) == "full_tensor":
+        return "full_tensor"
     name = program.names.called(node)
+    if name in CHECKPOINTS:
+        assert isinstance(node, ast.Call)
+        alone = any(keyword.arg in (None, "no_dist", "process_group") for keyword in node.keywords)
+        return "" if alone else ".".join(name.split(".")[-2:])
     if not name.startswith("torch.distributed.") or last_name(node) not in COLLECTIVES:
         return ""
     assert isinstance(node, ast.Call)

@@ -4,10 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from ..finding import Found, Rule
-from ..names import FUNCTIONS, last_name
+from ..names import FUNCTIONS, last_name, method_of
 from ..ranks import Ranks, collective
 from ..readings import Reading
 from ..scopes import Scope
+from ..sharded import shardings
 
 RULE = Rule(
     "FL017",
@@ -16,6 +17,8 @@ RULE = Rule(
     "call it on every rank, outside of the test, and keep under the test what only one rank has to do",
     "collective-time-out",
 )
+
+IN_SHARDS = ("SHARDED_STATE_DICT", "LOCAL_STATE_DICT", "summon_full_params")
 
 
 def check(reading: Reading) -> Iterator[Found]:
@@ -26,7 +29,7 @@ def check(reading: Reading) -> Iterator[Found]:
         for node in scope.nodes:
             if not isinstance(node, ast.Call) or not (firsts := ranks.on_first(node)):
                 continue
-            name = collective(node, reading.program)
+            name = collective(node, reading.program) or _gathered_weights(node, scope, ranks)
             within = inside.get(node.func.id) if isinstance(node.func, ast.Name) and not name else None
             called = name or (within[0] if within else "")
             if called and not _has_partner(node, called, scope, ranks) and not _after_the_end(node, scope):
@@ -35,6 +38,19 @@ def check(reading: Reading) -> Iterator[Found]:
                     yield node, f"{last_name(node)}(), whose line {within[1]} calls {called}(), only if {test}"
                 else:
                     yield node, f"{called}() only if {test}"
+
+
+def _gathered_weights(node: ast.Call, scope: Scope, ranks: Ranks) -> str:
+    """`model.state_dict` of a model in FullyShardedDataParallel, which gathers all weights unless it is told not to."""
+    if method_of(node) != "state_dict" or not isinstance(node.func, ast.Attribute):
+        return ""
+    model, program = ast.unparse(node.func.value), ranks.program
+    if any(isinstance(part, ast.Attribute) and part.attr in IN_SHARDS for part in ast.walk(program.tree)):
+        return ""
+    for each in shardings(scope, program):
+        if each.model == model and not each.in_place and each.node.lineno < node.lineno:
+            return "" if program.exclude_each_other(each.node, node) else f"{model}.state_dict"
+    return ""
 
 
 def _functions_with_one(ranks: Ranks) -> dict[str, tuple[str, int]]:
