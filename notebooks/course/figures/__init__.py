@@ -16,7 +16,9 @@ from course.figures.flow import Flow
 from course.figures.idle_heatmap import idle_heatmap
 from course.figures.memory_shares import memory_shares
 from course.figures.memory_timeline import megabytes, memory_timeline
+from course.figures.pipeline_slots import pipeline_slots
 from course.figures.placement import Placement, placement
+from course.figures.plan_bars import Plan, gigabytes, plan_bars
 from course.figures.precision_recall import precision_recall
 from course.figures.rank_samples import rank_samples
 from course.figures.roi_bins import roi_figure
@@ -28,6 +30,7 @@ from course.figures.suppression import suppression_step
 from course.figures.svg import Canvas, Figure
 from course.figures.table_windows import table_windows
 from course.figures.tensor_flow import tensor_flow
+from course.figures.tensor_tiles import Tile, tensor_tiles
 from course.figures.whole_layers import whole_layers
 from course.figures.widgets import sliders
 from course.figures.worst_errors import worst_errors
@@ -41,6 +44,8 @@ __all__ = [
     "Flow",
     "Lane",
     "Placement",
+    "Plan",
+    "Tile",
     "anchor_fit",
     "anchor_picture",
     "balance_bars",
@@ -52,11 +57,14 @@ __all__ = [
     "detections",
     "device_lanes",
     "digit_rows",
+    "gigabytes",
     "idle_heatmap",
     "megabytes",
     "memory_shares",
     "memory_timeline",
+    "pipeline_slots",
     "placement",
+    "plan_bars",
     "precision_recall",
     "rank_samples",
     "roi_figure",
@@ -68,6 +76,7 @@ __all__ = [
     "suppression_step",
     "table_windows",
     "tensor_flow",
+    "tensor_tiles",
     "trace_calls",
     "whole_layers",
     "worst_errors",
