@@ -55,7 +55,6 @@ def test_ddp_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(
     assert not list(tmp_path.glob("*.new"))
 
 
-<<<<<<< HEAD
 def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(tmp_path):
     """On virtual GPUs two ranks train the first epoch, and four go on with their checkpoint."""
 
@@ -70,7 +69,8 @@ def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_rank
     for found in (four, virtual):
         for (epoch, norm, right), (its_epoch, its_norm, its_right) in zip(found, expected, strict=True):
             assert epoch == its_epoch and norm == pytest.approx(its_norm, abs=0.002) and abs(right - its_right) <= 1
-=======
+
+
 def test_tensor_parallel_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks():
     said = {
         (n, device): torchrun(n, device, SCRIPTS / "train_tensor_parallel.py") for n in (2, 4) for device in DEVICES
@@ -80,7 +80,6 @@ def test_tensor_parallel_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and
         assert epochs == said[2, "cpu"].splitlines()[:-1] and len(epochs) == 4
         assert held == f"rank 0 holds {32768 // n} of 32768 weights of the two large layers"
     assert int(re.search(r"epoch 3: (\d+) of 325 right", said[2, "cpu"])[1]) > 270
->>>>>>> 57bdc68 (notebook 11, A mesh of devices, and which plan; a script for tensor parallel; tiles, plans and timetables drawn)
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.name)
