@@ -52,6 +52,7 @@ def main():
     if mesh.get_rank() == 0:
         held = sum(layer.weight.to_local().numel() for layer in (net.up, net.down))
         print(f"rank 0 holds {held} of {2 * 64 * 256} weights of the two large layers", flush=True)
+    distributed.barrier()  # no rank leaves while another one is still at work
     distributed.destroy_process_group()
 
 
