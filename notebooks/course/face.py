@@ -59,14 +59,15 @@ def numbers() -> str:
     exercises = sum(len(import_module(f"course.exercises.nb{lesson.number}").EXERCISES) for lesson in lessons)
     lines = [
         f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs, and so "
-        f"do {operators} of {all_operators} operators of its tables, forward and backward"
+        f"do {operators} of the {all_operators} operators in its test tables, forward and backward"
         " ([what was run](packages/vgpu/docs/how-it-works.md)).",
         f"**{passed} of {passed + failed}** tests of accelerate, Lightning Fabric, ignite and pytorch/examples pass"
         " ([each failure has its reason](packages/vgpu/docs/third-party.md)).",
-        f"**{len(failures)}** failures have a cause and a fix ([the catalogue](packages/multigpu/docs/failures.md)); "
-        f"for {shown} of them a test sees the program fail and its repair run.",
-        f"**{len(lessons)}** notebooks come with **{exercises}** exercises, which check what you write and know the "
-        "usual wrong answers ([the map](notebooks/00_start_here.ipynb)).",
+        f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with cause "
+        f"and fix; for {shown} a test makes the bug happen and runs the fix.",
+        f"**{len(lessons)}** notebooks, about {sum(lesson.minutes for lesson in lessons) // 60} hours, come with "
+        f"**{exercises}** exercises that check your code and explain the usual mistakes ([the"
+        " map](notebooks/00_start_here.ipynb)).",
     ]
     return "".join(f"- {line}\n" for line in lines)
 
