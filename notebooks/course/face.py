@@ -63,8 +63,8 @@ def numbers() -> str:
         " ([what was run](packages/vgpu/docs/how-it-works.md)).",
         f"**{passed} of {passed + failed}** tests of accelerate, Lightning Fabric, ignite and pytorch/examples pass"
         " ([each failure has its reason](packages/vgpu/docs/third-party.md)).",
-        f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with cause "
-        f"and fix; for {shown} a test makes the bug happen and runs the fix.",
+        f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with "
+        f"cause and fix; for {shown} a test makes the bug happen and runs the fix.",
         f"**{len(lessons)}** notebooks, about {sum(lesson.minutes for lesson in lessons) // 60} hours, come with "
         f"**{exercises}** exercises that check your code and explain the usual mistakes ([the"
         " map](notebooks/00_start_here.ipynb)).",
