@@ -89,7 +89,12 @@ def torchrun(function: Callable[..., Any], *args: Any, machines: int = 2, ranks:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(pack(function, args)))
-        agents = [_start([*command, "-m", __name__, name], folder, machine) for machine in range(machines)]
+        # The store of the rendezvous is on the first machine. Where it is otherwise depends on who comes first, and an
+        # agent whose store ends with the other machine says so, and nothing of its own rank.
+        hosts = [["--rdzv-conf", f"is_host={int(machine == 0)}"] for machine in range(machines)]
+        agents = [
+            _start([*command, *host, "-m", __name__, name], folder, machine) for machine, host in enumerate(hosts)
+        ]
         try:
             codes = [agent.wait(SECONDS) for agent in agents]
         except subprocess.TimeoutExpired:
@@ -138,7 +143,8 @@ def _live(folder: Path) -> None:
         function(*args)
     except Exception:
         traceback.print_exc()
-        if not ended.wait(LAST_WORDS / 5):  # the agent sees first who was first
+        patience = LAST_WORDS / 5 if int(os.environ["LOCAL_WORLD_SIZE"]) > 1 else 0.0
+        if not ended.wait(patience):  # an agent of several ranks sees first who was first
             sys.exit(1)
     if ended.is_set():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
