@@ -36,7 +36,7 @@ from typing import Any
 import cloudpickle
 from torch import distributed
 
-from frcnn_lite.parallel.launch import RankFailed, StartMethod, run_ranks
+from frcnn_lite.parallel.launch import SYMPTOM, Failure, RankFailed, StartMethod, run_ranks
 from frcnn_lite.parallel.process_group import is_launched, process_group
 from frcnn_lite.parallel.watchdog import CollectiveHang, Position, Watchdog
 
@@ -93,10 +93,13 @@ class OnRanks:
             try:
                 return run_ranks(*work, timeout=self.timeout, start_method=START)
             except RankFailed as failed:
+                rank = _own_error(failed)
                 hang = next(map(_read, sorted(Path(folder).glob("rank *"))), None)
-                if hang is not None:
+                if hang is not None and rank is None:
                     raise RanksFailed(str(hang), positions=hang.positions) from None
-                raise RanksFailed(_told(failed), failed.rank, details=failed.details) from None
+                rank = failed.rank if rank is None else rank
+                told = _told(rank, failed.failures[rank])
+                raise RanksFailed(told, rank, details=failed.failures[rank].details) from None
 
     def fails(self, *args: Any) -> RanksFailed:
         """Call a function that is meant to fail, print how it does, and return the error. Raises when it does not."""
@@ -197,20 +200,22 @@ def _live(job: bytes, sources: dict[str, list[str]], how: OnRanks, folder: str) 
         function, args = cloudpickle.loads(job)
         return function(*args)
     with process_group(how.device):
+        _wait_for_others(how, "began")  # so that no rank waits in a collective for one that is still being started
         with Watchdog(how.limit, on_hang=functools.partial(_write, Path(folder))) as dog:
             _dog = dog
             function, args = cloudpickle.loads(job)  # here: a collective imported by name is watched, too
             result = function(*args)
-        _wait_for_others(how)
+        # A rank that is through would close its connections, and one that waits for it would raise and not hang.
+        _wait_for_others(how, "is through")
     return result
 
 
-def _wait_for_others(how: OnRanks) -> None:
-    """A rank that is through would close its connections, and one that waits for it would raise and not hang."""
+def _wait_for_others(how: OnRanks, moment: str) -> None:
+    """Wait until every rank has come to this moment, without a collective."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     store = distributed.PrefixStore("rank cells", distributed.TCPStore(host, port, is_master=False))
-    store.set(f"over {distributed.get_rank()}", "")
-    store.wait([f"over {rank}" for rank in range(how.world_size)], timedelta(seconds=how.timeout))
+    store.set(f"rank {distributed.get_rank()} {moment}", "")
+    store.wait([f"rank {rank} {moment}" for rank in range(how.world_size)], timedelta(seconds=how.timeout))
 
 
 def _write(folder: Path, hang: CollectiveHang) -> None:
@@ -224,11 +229,18 @@ def _read(file: Path) -> CollectiveHang:
     return pickle.loads(file.read_bytes())
 
 
-def _told(failed: RankFailed) -> str:
+def _own_error(failed: RankFailed) -> int | None:
+    """The rank whose own code raised. While it did, the others may have waited for it long enough to call it a hang."""
+    follows = re.compile(f"{SYMPTOM.pattern}|{CollectiveHang.__name__}")
+    own = [rank for rank, failure in failed.failures.items() if failure.reason.startswith("raised ")]
+    return next((rank for rank in own if not follows.search(failed.failures[rank].reason)), None)
+
+
+def _told(rank: int, failure: Failure) -> str:
     """The failure of a rank in the words of its own error, with the lines of the cell that led to it."""
-    frames = [frame for frame in FRAME.finditer(failed.details) if frame["file"].startswith("In[")]
+    frames = [frame for frame in FRAME.finditer(failure.details) if frame["file"].startswith("In[")]
     lines = [f"  {frame['file']}, line {frame['line']}, in {frame['name']}{_code(frame['code'])}" for frame in frames]
-    return "\n".join([f"rank {failed.rank} {failed.reason}", *lines])
+    return "\n".join([f"rank {rank} {failure.reason}", *lines])
 
 
 def _code(lines: str) -> str:

@@ -197,6 +197,20 @@ def test_there_is_no_watchdog_outside_of_ranks():
         watchdog()
 
 
+def test_an_error_is_told_although_the_other_rank_has_waited_for_it_too_long(notebook):
+    ran = notebook.run("""
+@ranks(2, limit=1)
+def raises_late():
+    if distributed.get_rank() == 1:
+        time.sleep(1.6)
+        raise LookupError("no such picture")
+    distributed.barrier()
+
+raises_late()
+""")
+    assert ran.error.startswith("RanksFailed: rank 1 raised LookupError: no such picture")
+
+
 def test_what_stands_still_elsewhere_is_ended_with_its_line(notebook):
     ran = notebook.run("""
 @ranks(2, timeout=2)
