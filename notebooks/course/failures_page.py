@@ -16,8 +16,8 @@ HEADER = """\
 
 What goes wrong on several GPUs: {count} failures, each with the message one sees, a small program that shows it, the
 cause, the fix, and where people met it. *today*: a test sees the program fail and its repaired form run. *until torch
-X*: it runs through on today's. *simulated only*: the program acts out what a GPU does. *hardware*, *other library*: no
-program here, told from its sources.
+X*: it runs through on today's. *simulated only*: the program acts out what a GPU does. *hardware*, *other library*,
+*some runs*: no program here, told from its sources.
 
 Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. On GitHub, or without a
 kernel, search this page with your browser; every entry leads to its text in

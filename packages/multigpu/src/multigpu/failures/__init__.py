@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-UNTESTED = ("hardware", "other library")  # marks of entries without a program, told from their sources
+UNTESTED = ("hardware", "other library", "some runs")  # marks of entries without a program, told from their sources
 
 CHAPTERS = {
     "scatter": "A batch is split",
@@ -59,7 +59,8 @@ class Failure:
     `program` raises the error (a silent failure: the program ends in an assertion of what one would expect), `repaired`
     does not. Under the mark "until torch X" the program runs through on every newer torch, and there is nothing to
     repair if that is every supported one; under "simulated only" it acts out what hardware would do; under "hardware"
-    and "other library" there is none, because it takes a GPU, a network, a system or a library that the tests lack.
+    and "other library" there is none, because it takes a GPU, a network, a system or a library that the tests lack, and
+    under "some runs" there is none, because the failure is a race that no test can wait for.
 
     `section` is the heading in `notebook` under which it is treated, if one does: there a pattern fits, or, where the
     notebook tells it in words of its own, all `terms` stand.
