@@ -1,32 +1,43 @@
-"""Exercises of notebook 12: cells of a map, predictions in the order of their anchors, the pixels of a box."""
+"""Exercises of notebook 12: a row for each anchor, the test that catches it, and the names of regions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
+
+Rows = Callable[[Tensor], Tensor]
 
 
 def same_tensor(given: Any, expected: Tensor) -> bool:
-    return given.shape == expected.shape and torch.equal(given, expected)
-
-
-def cells(pixels: int, stages: int) -> int:
-    for _ in range(stages):
-        pixels = (pixels + 1) // 2
-    return pixels
-
-
-def _side_cases(random: Random) -> Sequence[Case]:
-    fixed = [(128, 3), (100, 3), (1, 2), (129, 3)]
-    return [Case(pair) for pair in fixed + [(random.randint(8, 1000), random.randint(1, 5)) for _ in range(20)]]
+    return isinstance(given, Tensor) and given.shape == expected.shape and torch.equal(given, expected)
 
 
 def rows_of_anchors(output: Tensor) -> Tensor:
     return output.permute(0, 2, 3, 1).reshape(len(output), -1, 5)
+
+
+def _five_groups(output: Tensor) -> Tensor:
+    by_number = output.reshape(len(output), 5, -1, *output.shape[2:])
+    return by_number.permute(0, 3, 4, 2, 1).reshape(len(output), -1, 5)
+
+
+def _column_by_column(output: Tensor) -> Tensor:
+    return output.permute(0, 3, 2, 1).reshape(len(output), -1, 5)
+
+
+def _reshape_alone(output: Tensor) -> Tensor:
+    return output.reshape(len(output), -1, 5)
+
+
+def _anchor_after_anchor(output: Tensor) -> Tensor:
+    by_anchor = output.reshape(len(output), -1, 5, *output.shape[2:])
+    return by_anchor.permute(0, 1, 3, 4, 2).reshape(len(output), -1, 5)
 
 
 def _output_cases(random: Random) -> Sequence[Case]:
@@ -36,59 +47,137 @@ def _output_cases(random: Random) -> Sequence[Case]:
     return [Case((torch.arange(b * 5 * a * h * w).view(b, 5 * a, h, w),)) for b, a, h, w in sizes]
 
 
-def crop(image: Tensor, box: Sequence[int]) -> Tensor:
-    x1, y1, x2, y2 = box
-    return image[:, y1:y2, x1:x2]
+@dataclass(frozen=True)
+class Program:
+    """A way to make rows of an output, for a test to call; `is_right` tells whether a good test passes."""
+
+    name: str
+    is_right: bool
+    rows: Rows
+
+    def __call__(self, output: Tensor) -> Tensor:
+        return self.rows(output)
+
+    def __repr__(self) -> str:
+        return f"<rows: {self.name}>"
 
 
-def _inclusive(image: Tensor, box: Sequence[int]) -> Tensor:
-    x1, y1, x2, y2 = box
-    return image[:, y1 : y2 + 1, x1 : x2 + 1]
+def _moved(k: int, output: Tensor) -> Tensor:
+    return rows_of_anchors(output).roll(k, dims=1)
 
 
-def _as_sides(image: Tensor, box: Sequence[int]) -> Tensor:
-    x1, y1, width, height = box
-    return image[:, y1 : y1 + height, x1 : x1 + width]
+def _programs(random: Random) -> Sequence[Case]:
+    """Two right programs and eight wrong ones."""
+    right: dict[str, Rows] = {
+        "channels moved to the end": rows_of_anchors,
+        "cells first, then five numbers at a time": lambda output: (
+            output.flatten(2).transpose(1, 2).unflatten(2, (-1, 5)).flatten(1, 2)
+        ),
+    }
+    wrong: dict[str, Rows] = {
+        "reshape alone": _reshape_alone,
+        "five groups of A": _five_groups,
+        "column by column": _column_by_column,
+        "anchor after anchor": _anchor_after_anchor,
+        "five long rows": lambda output: rows_of_anchors(output).transpose(1, 2),
+        "the deltas lost": lambda output: rows_of_anchors(output) * torch.tensor([1, 0, 0, 0, 0]),
+    }
+    for k in random.sample(range(1, 40), 2):
+        wrong[f"all rows moved by {k}"] = partial(_moved, k)
+    programs = [Program(name, True, rows) for name, rows in right.items()]
+    programs += [Program(name, False, rows) for name, rows in wrong.items()]
+    return [Trial((program,)) for program in programs]
 
 
-def _crop_cases(random: Random) -> Sequence[Case]:
-    """Boxes inside a picture of 24 x 32 pixels, wider than high and the other way round."""
-    boxes = [(2, 3, 12, 8), (20, 1, 24, 20), (1, 2, 3, 4)]
-    for _ in range(10):
-        x, y = random.randint(0, 20), random.randint(0, 12)
-        boxes.append((x, y, x + random.randint(1, 11), y + random.randint(1, 11)))
-    image = torch.arange(3 * 24 * 32).view(3, 24, 32)
-    return [Case((image, box)) for box in boxes]
+def check_rows(rows: Rows) -> None:
+    """Every number is told by where it stands: picture, channel, row and column."""
+    batch, anchors, height, width = 2, 3, 4, 5
+    output = torch.arange(batch * 5 * anchors * height * width).view(batch, 5 * anchors, height, width)
+    table = rows(output)
+    assert table.shape == (batch, height * width * anchors, 5)
+    for y in range(height):
+        for x in range(width):
+            for a in range(anchors):
+                expected = output[:, 5 * a : 5 * a + 5, y, x]
+                assert torch.equal(table[:, (y * width + x) * anchors + a], expected), (y, x, a)
+
+
+def _shape_only(rows: Rows) -> None:
+    assert rows(torch.rand(2, 15, 4, 5)).shape == (2, 60, 5)  # noqa: FL002 on the CPU
+
+
+def _first_row_only(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output)[:, 0], output[:, :5, 0, 0])
+
+
+def _one_anchor(rows: Rows) -> None:
+    output = torch.arange(2 * 5 * 4 * 5).view(2, 5, 4, 5)
+    for k in range(20):
+        assert torch.equal(rows(output)[:, k], output[:, :, k // 5, k % 5])
+
+
+def _all_alike(rows: Rows) -> None:
+    assert torch.equal(rows(torch.ones(2, 15, 4, 5)), torch.ones(2, 60, 5))  # noqa: FL002 on the CPU
+
+
+def _returns_the_comparison(rows: Rows) -> bool:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    return torch.equal(rows(output), rows_of_anchors(output))
+
+
+def name_regions(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.softmax(dim=1)[:, :-1].max(dim=1)
+    return names, scores
+
+
+def _background_may_win(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.softmax(dim=1).max(dim=1)
+    return names, scores
+
+
+def _background_first(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.softmax(dim=1)[:, 1:].max(dim=1)
+    return names, scores
+
+
+def _without_background(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits[:, :-1].softmax(dim=1).max(dim=1)
+    return names, scores
+
+
+def _raw_logits(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits[:, :-1].max(dim=1)
+    return names, scores
+
+
+def _sigmoids(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits[:, :-1].sigmoid().max(dim=1)
+    return names, scores
+
+
+def _logit_cases(random: Random) -> Sequence[Case]:
+    """Regions of a class and regions of background, from 2 to 11 columns."""
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    fixed = torch.tensor([[4.0, 0.0, 1.0], [0.0, 1.0, 5.0], [1.0, 3.0, 2.0]])
+    drawn = [
+        torch.randn(n, c, generator=generator) * 3
+        for n, c in ((random.randint(12, 40), 11), (random.randint(3, 11), 4), (1, 2))
+    ]
+    return [Case((logits,)) for logits in (fixed, *drawn)]
+
+
+def _same_names(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
+    """Both tensors, in this order, scores within the rounding of float32."""
+    if not isinstance(given, tuple | list) or len(given) != 2 or not all(isinstance(x, Tensor) for x in given):
+        return False
+    names, scores = given
+    if names.shape != expected[0].shape or scores.shape != expected[1].shape:
+        return False
+    return torch.equal(names.long(), expected[0]) and torch.allclose(scores.float(), expected[1], atol=1e-6)
 
 
 EXERCISES = (
-    Exercise(
-        key="12.cells",
-        task="The number of cells along a side of `pixels`, after `stages` convolutions of 3 x 3, stride 2, padding 1.",
-        reference=cells,
-        cases=_side_cases,
-        hints=(
-            "One stage first: 128 pixels give 64 cells, 5 give 3, 1 gives 1.",
-            "Stride 2 with padding 1 takes every other pixel, beginning with the first: half, rounded up.",
-            "Round up at every stage: `pixels = (pixels + 1) // 2`, `stages` times.",
-        ),
-        mistakes=(
-            Mistake(
-                "rounded down",
-                "you divide by the stride and round down. The map has a cell more wherever a stage halves an odd "
-                "number, and the anchors no longer fit the predictions.",
-                "get_img_output_length of yhenon/keras-frcnn, pull request 169, 2017, where pooling without padding "
-                "makes it right",
-                answers=(lambda pixels, stages: pixels // 2**stages,),
-            ),
-            Mistake(
-                "not whole",
-                "you divide by the stride and leave a fraction of a cell.",
-                "yhenon/keras-frcnn pull request 169, 2017, before it",
-                answers=(lambda pixels, stages: pixels / 2**stages,),
-            ),
-        ),
-    ),
     Exercise(
         key="12.rows_of_anchors",
         task="The RPN's output (B, 5 * A, h, w), whose channels are five numbers an anchor, anchor after anchor, as "
@@ -107,59 +196,115 @@ EXERCISES = (
                 "you read the channels as five groups of A, where they are A groups of five. Shapes fit, and every "
                 "anchor learns from the others' numbers.",
                 "jwyang/fpn.pytorch issue 6, 2018: one convention in the softmax, the other in the loss",
-                answers=(
-                    lambda output: (
-                        output.view(len(output), 5, -1, *output.shape[2:])
-                        .permute(0, 3, 4, 2, 1)
-                        .reshape(len(output), -1, 5)
-                    ),
-                ),
+                answers=(_five_groups,),
             ),
             Mistake(
                 "column by column",
                 "you go through the map column by column. The anchors stand row by row.",
                 "jwyang/faster-rcnn.pytorch issue 501, 2019, of an RPN whose anchors were laid the other way",
-                answers=(lambda output: output.permute(0, 3, 2, 1).reshape(len(output), -1, 5),),
+                answers=(_column_by_column,),
+            ),
+            Mistake(
+                "anchor after anchor",
+                "you put all cells of the first anchor before those of the second. The A anchors of a cell stand "
+                "beside each other.",
+                "jwyang/fpn.pytorch issue 6, 2018, where boxes and scores were counted in the two ways",
+                answers=(_anchor_after_anchor,),
             ),
             Mistake(
                 "no permute",
                 "you only changed the shape: a row then holds five neighbours of one channel.",
                 "yihong-97/Source-free-IAPC pull request 6, 2024, puts a permute in the place of a view",
-                answers=(lambda output: output.reshape(len(output), -1, 5),),
+                answers=(_reshape_alone,),
             ),
         ),
     ),
     Exercise(
-        key="12.crop",
-        task="The pixels of `image` (C, H, W) inside `box`, four whole numbers xyxy, corners in absolute pixels: from "
-        "x1 to x2, the end excluded, and from y1 to y2.",
-        reference=crop,
-        cases=_crop_cases,
-        agree=same_tensor,
+        key="12.check_rows",
+        task="A test: it calls `rows(output)` with an output (B, 5 * A, h, w) of its own, and raises an AssertionError "
+        "unless every number arrives in the row of its anchor. It passes on right programs and fails on wrong ones.",
+        reference=check_rows,
+        cases=_programs,
         hints=(
-            "Rows of an image are y, columns are x.",
-            "The image's last dimension is x: `image[:, rows, columns]`.",
-            "`x1, y1, x2, y2 = box`, then `image[:, y1:y2, x1:x2]`",
+            "You choose the numbers of `output`. Which ones would tell you where each of them came from?",
+            "`torch.arange(...)`, with more than one anchor, a map that is not square, and a look at every row.",
+            "Anchor a of cell (y, x) has row `(y * w + x) * A + a`, and it holds `output[:, 5 * a : 5 * a + 5, y, x]`.",
         ),
         mistakes=(
             Mistake(
-                "y first",
-                "you took the box's first number for a row. Boxes here are x first, as in torchvision.",
-                "pytorch/vision issue 1856, 2020: a network that learned nothing until they were swapped",
-                answers=(lambda image, box: image[:, box[0] : box[2], box[1] : box[3]],),
+                "shapes only",
+                "your test looks at the shape. The shape can be right with every number in a wrong place.",
+                "tenstorrent/pytorch2.0_ttnn pull request 311, 2024, whose tests of permute compare sizes",
+                answers=(_shape_only,),
             ),
             Mistake(
-                "the end included",
-                "you included the last row and column, the +1 of the old codes. Corners are points, not pixels: half "
-                "of a 256 pixel image ends at 128, not at 127.",
-                "facebookresearch/maskrcnn-benchmark issue 773, 2019",
-                answers=(_inclusive,),
+                "the first row only",
+                "your test looks at the first row. A program that goes through the map column by column, or anchor "
+                "after anchor, has the first row right.",
+                "jwyang/faster-rcnn.pytorch issue 501, 2019: the orders differ from the second cell on",
+                answers=(_first_row_only,),
             ),
             Mistake(
-                "width and height",
-                "you took the last two numbers for width and height.",
-                "pytorch/vision issue 1128, 2019, the other way round",
-                answers=(_as_sides,),
+                "one anchor",
+                "your test has one anchor at each cell. Then five groups of one are one group of five, and a program "
+                "that mixes up the two passes.",
+                "jwyang/fpn.pytorch issue 6, 2018: with one anchor its two conventions are the same",
+                answers=(_one_anchor,),
+            ),
+            Mistake(
+                "all numbers alike",
+                "your test gives every place the same number, and nobody can see which of them moved.",
+                "a test with the same data on every rank: hpcaitech/ColossalAI issue 2755, 2023",
+                answers=(_all_alike,),
+            ),
+            Mistake(
+                "never fails",
+                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
+                "passed; write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns_the_comparison,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="12.name_regions",
+        task="Two tensors (R,), names and scores, from logits (R, C + 1) whose last column is the background: the best "
+        "of the C classes, and its share of the softmax over all C + 1.",
+        reference=name_regions,
+        cases=_logit_cases,
+        agree=_same_names,
+        hints=(
+            "Two steps: shares of all C + 1 answers, then the best of the first C of them.",
+            "The order of the two matters. What does the softmax of a region of background look like?",
+            "`scores, names = logits.softmax(dim=1)[:, :-1].max(dim=1)`, and return the names first.",
+        ),
+        mistakes=(
+            Mistake(
+                "background is a class",
+                "you let the background win. The detector then reports objects of a class C that does not exist.",
+                "matterport/Mask_RCNN issue 475, 2018, asks why detections come out as BG",
+                answers=(_background_may_win,),
+            ),
+            Mistake(
+                "background first",
+                "you took the first column for the background. Here it is the last one; both conventions are in use, "
+                "and nothing raises.",
+                "facebookresearch/detectron2 issue 524, 2019: it changed from 0 to the number of classes",
+                answers=(_background_first,),
+            ),
+            Mistake(
+                "without the background",
+                "you dropped the background before the softmax. Then the scores of the classes add up to 1 in every "
+                "region, and the detector is sure of something where there is nothing.",
+                "lyycfairy's background pictures with scores of 0.95, amdegroot/ssd.pytorch issue 356, 2019, look so",
+                answers=(_without_background,),
+            ),
+            Mistake(
+                "no softmax",
+                "your scores are no shares of the whole: a logit is any number, and a sigmoid does not know the other "
+                "answers of the region.",
+                "the raw scores of chenyuntc/simple-faster-rcnn-pytorch issue 67, 2018",
+                answers=(_raw_logits, _sigmoids),
             ),
         ),
     ),

@@ -13,14 +13,17 @@ from course.figures.device_lanes import DeviceLog, Lane, device_lanes
 from course.figures.digit_rows import digit_rows
 from course.figures.digits import cast
 from course.figures.flow import Flow
+from course.figures.found_panel import found_panel
 from course.figures.idle_heatmap import idle_heatmap
 from course.figures.memory_shares import memory_shares
 from course.figures.memory_timeline import megabytes, memory_timeline
+from course.figures.panels import Panel, panels
 from course.figures.pipeline_slots import pipeline_slots
 from course.figures.placement import Placement, placement
 from course.figures.plan_bars import Plan, gigabytes, plan_bars
 from course.figures.precision_recall import precision_recall
 from course.figures.rank_samples import rank_samples
+from course.figures.region_scores import region_scores
 from course.figures.roi_bins import roi_figure
 from course.figures.row_weights import row_weights
 from course.figures.scatter_flow import scatter_flow
@@ -43,6 +46,7 @@ __all__ = [
     "Figure",
     "Flow",
     "Lane",
+    "Panel",
     "Placement",
     "Plan",
     "Tile",
@@ -57,16 +61,19 @@ __all__ = [
     "detections",
     "device_lanes",
     "digit_rows",
+    "found_panel",
     "gigabytes",
     "idle_heatmap",
     "megabytes",
     "memory_shares",
     "memory_timeline",
+    "panels",
     "pipeline_slots",
     "placement",
     "plan_bars",
     "precision_recall",
     "rank_samples",
+    "region_scores",
     "roi_figure",
     "row_weights",
     "scatter_flow",

@@ -33,7 +33,7 @@ def detections(
         raise ValueError(f"{len(images)} images, {len(found)} found and {len(truth)} truth: one of each per picture")
     columns = min(columns, max(len(images), 1))
     lines = -(-len(images) // columns)
-    judged = [_judge(f, t, min_score, iou_threshold) for f, t in zip(found, truth, strict=True)]
+    judged = [judge(f, t, min_score, iou_threshold) for f, t in zip(found, truth, strict=True)]
     size = (max(GAP + columns * (side + GAP), 440), TOP + lines * (side + CAPTION + GAP))
     canvas = Canvas(*size, f"Detections in {len(images)} pictures", _describe(judged))
     canvas.text(16, 26, "Found and true boxes", size=16, font_weight="bold")
@@ -60,7 +60,7 @@ class _Judged:
         self.words = f"{hits} right, {len(right) - hits} wrong, {len(true_boxes) - hits} missed"
 
 
-def _judge(
+def judge(
     found: tuple[ArrayLike, ArrayLike, ArrayLike],
     truth: tuple[ArrayLike, ArrayLike],
     min_score: float,

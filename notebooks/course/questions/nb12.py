@@ -4,20 +4,20 @@ from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "12.anchors",
-        "Pictures of 128 x 128, a cell for every 8 x 8 pixels, 3 anchors a cell. For how many places does "
-        "the RPN answer?",
-        ("48", "256", "768", "49152"),
+        "12.proposals",
+        "The third picture has three digits. How many proposals does it send to the next network?",
+        ("3", "12", "48"),
     ),
     Question(
-        "12.head_rows",
-        "One picture has few digits, another many. For how many regions of each does the box head answer in training?",
-        ("as many as it has digits", "as many as the RPN finds", "the same number for all"),
+        "12.gradient",
+        "`backward()` starts from the losses of the box head alone. Which parts of the detector get a gradient?",
+        ("box head", "backbone and box head", "backbone, RPN and box head"),
     ),
     Question(
         "12.empty",
-        "A batch of three pictures without a single digit. How many tensors of the chart change their shape?",
-        ("0", "5", "24"),
+        "Three pictures without a single digit. How many of the five tensors that `training_step` returns have a "
+        "different shape?",
+        ("none", "3 of 5", "5 of 5"),
     ),
     Question(
         "12.two",

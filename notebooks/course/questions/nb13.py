@@ -4,23 +4,34 @@ from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "13.count",
-        "128 x 128 pixels, one cell for 8 x 8 of them, three anchors a cell. How many anchors?",
-        ("256", "768", "49152"),
+        "13.hardest",
+        "Three anchors have the labels 1, 0 and -1, and all three logits are 0. What does the binary cross-entropy do?",
+        (
+            "it raises an error",
+            "it pushes the logits of 1 and 0, and leaves that of -1 alone",
+            "it pushes all three equally hard",
+            "it pushes that of -1 hardest",
+        ),
     ),
     Question(
         "13.rescue",
-        "The picture has five digits. With the threshold of 0.6 alone, how many of them have an anchor of their own?",
-        ("3", "4", "5"),
+        "A narrow object overlaps its best anchor by an IoU of 0.25. Every other anchor overlaps it less. Which label "
+        "does this anchor get in a Faster R-CNN?",
+        ("0", "-1", "1"),
     ),
     Question(
-        "13.waits",
-        "Eight pictures. How often does the host wait for the GPU: the layer of 2017, and the batch?",
-        ("1, 1", "8, 0", "8, 8", "64, 0"),
+        "13.plus_one",
+        "Deltas are encoded with the + 1 and decoded without it. How far off are the edges of the box?",
+        ("by one pixel", "by about half a pixel, at any size", "by more, the larger the box is"),
     ),
     Question(
         "13.swapped",
-        "x and y of all true boxes are swapped, anchors are as before; the picture is square. What does the layer do?",
-        ("it raises", "about as many positives, of other anchors", "no positives"),
+        "x and y of all true boxes are swapped, and the anchors are as before. The picture is square. What comes out?",
+        ("an error", "about as many positive anchors, but different ones", "no positive anchors"),
+    ),
+    Question(
+        "13.waits",
+        "Eight pictures. How often does Python wait for the GPU: with the layer of 2017, and with the batch?",
+        ("1 and 1", "8 and 0", "8 and 8", "64 and 0"),
     ),
 )

@@ -34,7 +34,7 @@ def output(number, words):
     return "".join(o.get("text", "") for o in cell.outputs)
 
 
-# ---- 08: made twice, or copied?
+# ---- 12: made twice, or copied?
 
 CACHED = """
 from course import learn
@@ -57,7 +57,7 @@ REVEALED = "learn.reveal = lambda key, outcome: print(key, '->', outcome) if key
     ],
     ids=["as the detector is", "anchors kept in a cache"],
 )
-def test_08_tells_anchors_that_are_made_from_anchors_that_are_copied(before, outcome):
+def test_12_tells_anchors_that_are_made_from_anchors_that_are_copied(before, outcome):
     skipped = {"predict", "exercise", "solution", "widget"}
     cells = [c for c in notebook("12").cells if c.cell_type == "code"]
     sources = [c.source for c in cells if not skipped & set(c.metadata.get("tags", ()))]

@@ -1,0 +1,98 @@
+"""Pictures and heat maps side by side, a detector's answer as a panel, and what a box head takes and gives."""
+
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from course import figures
+from course.figures.palette import GPU_COLOURS, luminance
+from course.figures.panels import STYLES, heat
+
+SVG = "{http://www.w3.org/2000/svg}"
+IMAGE = np.full((3, 64, 64), 200, dtype=np.uint8)
+BOXES = torch.tensor([[4.0, 4, 24, 24], [40, 40, 60, 60]])
+
+
+def drawn(figure, tag, **attributes):
+    nodes = ElementTree.fromstring(figure.markup).iter(SVG + tag)
+    return [node for node in nodes if all(node.get(name) == value for name, value in attributes.items())]
+
+
+def words(figure):
+    return [node.text for node in drawn(figure, "text")]
+
+
+def test_a_heat_map_gets_darker_all_the_way_up():
+    colours = heat(np.linspace(0, 1, 11)[None], 0, 1)
+    shades = [luminance("#" + "".join(f"{c:02x}" for c in colours[:, 0, k])) for k in range(11)]
+    assert shades == sorted(shades, reverse=True) and len(set(shades)) == 11
+    assert heat([[-5.0, 7.0]], 0, 1)[:, 0, 0].tolist() == colours[:, 0, 0].tolist()  # beyond the ends: the end
+
+
+def test_pictures_and_maps_are_told_with_their_boxes():
+    shown = [
+        figures.Panel(IMAGE, "the scene", {"true box": BOXES}),
+        figures.Panel(torch.tensor([[0.0, 1.25], [0.5, -2]]), "a map\nof two rows", {"anchor": BOXES[:1]}),
+    ]
+    figure = figures.panels(shown, "Two panels")
+    assert "the scene, 2 boxes marked true box" in figure.description
+    assert "a map of two rows: 2 x 2 numbers from −2 to 1.2, 1 boxes marked anchor" in figure.description
+    assert {"true box", "anchor", "a map", "of two rows", "−2", "1.2"} <= set(words(figure))
+    assert len(drawn(figure, "image")) == 2
+    colour, _ = STYLES["anchor"]
+    assert len(drawn(figure, "rect", stroke=colour)) == 1 + 1  # and the legend
+
+
+def test_boxes_are_placed_by_the_pixels_of_the_picture():
+    maps = figures.Panel(torch.zeros(4, 4), "map", {"anchor": BOXES[:1]}, pixels=64)
+    picture = figures.Panel(IMAGE, "picture", {"anchor": BOXES[:1]})
+    one, other = (figures.panels([panel], "One", side=128) for panel in (maps, picture))
+    colour, _ = STYLES["anchor"]
+    (_, first), (_, second) = (drawn(figure, "rect", stroke=colour) for figure in (one, other))
+    assert (first.get("x"), first.get("width")) == (second.get("x"), second.get("width")) == ("22", "40")
+
+
+def test_a_map_of_a_few_values_names_them():
+    kinds = {1: ("object", "#882255"), 0: ("background", "#dddddd"), -1: ("left out", "#ffffff")}
+    figure = figures.panels([figures.Panel(torch.tensor([[1, 0], [0, -1]]), "labels", kinds=kinds)], "Labels")
+    assert "labels: 1 object, 2 background, 1 left out" in figure.description
+    assert {"object", "background", "left out"} <= set(words(figure))
+
+
+def test_no_box_has_the_colour_of_a_gpu():
+    assert not {colour for colour, _ in STYLES.values()} & set(GPU_COLOURS)
+
+
+@pytest.mark.parametrize(
+    ("shown", "message"),
+    [
+        ([], "shown is empty"),
+        ([figures.Panel(np.zeros((2, 4, 4)), "wrong")], r"'wrong' has shape \(2, 4, 4\)"),
+        ([figures.Panel(IMAGE, "scene", {"box": BOXES})], "'box' is not a kind of box"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(shown, message):
+    with pytest.raises(ValueError, match=message):
+        figures.panels(shown, "Title")
+
+
+def test_detections_are_right_or_wrong():
+    found = (BOXES, torch.tensor([0.9, 0.8]), torch.tensor([3, 7]))
+    panel = figures.found_panel(IMAGE, found, (BOXES, torch.tensor([3, 4])), "trained")
+    assert panel.caption == "trained\n1 right, 1 wrong, 1 missed"
+    assert panel.tags == {"right": ["3"], "wrong": ["7"]}
+    assert {kind: len(boxes) for kind, boxes in panel.boxes.items()} == {"true box": 2, "right": 1, "wrong": 1}
+    assert "1 boxes marked wrong (7)" in figures.panels([panel], "Found").description
+
+
+def test_regions_have_a_bar_for_every_score():
+    scores = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
+    names = ["0", "1", "background"]
+    figure = figures.region_scores(IMAGE, BOXES, torch.rand(2, 6, 6), scores, names, "Regions")
+    assert "2 regions" in figure.description and "region 1: 0 0.70; region 2: background 0.80" in figure.description
+    assert {"0: 0.70", "background: 0.80"} <= set(words(figure))
+    assert len(drawn(figure, "image")) == 4
+    with pytest.raises(ValueError, match="2 names"):
+        figures.region_scores(IMAGE, BOXES, torch.rand(2, 6, 6), scores, names[:2], "Regions")
