@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from course.figures.indexed_png import indexed_png
 from course.figures.palette import KIND_COLOURS, blend, channels
 from course.figures.pictures import draw_box, draw_legend, draw_picture, draw_tag, placed, tag_corner
 from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
@@ -145,7 +146,7 @@ def _draw(canvas: Canvas, panel: Panel, origin: tuple[float, float], side: float
             picture[:, values == value] = np.array(channels(colour), dtype=np.uint8)[:, None]
     else:
         picture = heat(panel.values, *panel.ends) if panel.is_map else _array(panel.values)
-    draw_picture(canvas, picture, x, y, side)
+    draw_picture(canvas, picture, x, y, side, indexed_png)
     canvas.rect(x, y, side, side, fill="none", stroke=RULE)
     extent = panel.pixels if panel.is_map else max(picture.shape[1:])
     scale = side / extent

@@ -7,7 +7,7 @@ leave no choice.
 import base64
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -27,15 +27,22 @@ def png(image: ArrayLike) -> bytes:
     height, width, _ = pixels.shape
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], axis=1)  # filter 0
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", _stored(lines.tobytes())), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
+    chunks = ((b"IHDR", header), (b"IDAT", stored(lines.tobytes())), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, body) for kind, body in chunks)
 
 
-def draw_picture(canvas: Canvas, image: ArrayLike, x: float, y: float, side: float) -> float:
+def draw_picture(
+    canvas: Canvas,
+    image: ArrayLike,
+    x: float,
+    y: float,
+    side: float,
+    encode: Callable[[NDArray[np.uint8]], bytes] = png,
+) -> float:
     """Place a picture (3, H, W) uint8 with its longer edge `side` pixels long; returns the scale that was applied."""
     pixels = np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
     scale = side / max(pixels.shape[:2])
-    uri = "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")
+    uri = "data:image/png;base64," + base64.b64encode(encode(pixels)).decode("ascii")
     canvas.image(x, y, pixels.shape[1] * scale, pixels.shape[0] * scale, uri)
     return scale
 
@@ -97,7 +104,7 @@ def tag_corner(box: ArrayLike, origin: tuple[float, float], scale: float, side: 
     return origin[0] + min(x * scale, side - 16), origin[1] + max(y * scale, 17)
 
 
-def _stored(data: bytes) -> bytes:
+def stored(data: bytes) -> bytes:
     """A zlib stream (RFC 1950) of stored deflate blocks."""
     blocks = [data[i : i + STORED_BLOCK] for i in range(0, len(data), STORED_BLOCK)] or [b""]
     stream = b"\x78\x01"
@@ -106,5 +113,5 @@ def _stored(data: bytes) -> bytes:
     return stream + struct.pack(">I", zlib.adler32(data))
 
 
-def _chunk(kind: bytes, body: bytes) -> bytes:
+def chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

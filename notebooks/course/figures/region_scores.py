@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from course.figures.indexed_png import indexed_png
 from course.figures.palette import KIND_COLOURS
 from course.figures.panels import Numbers, heat, numbers
 from course.figures.pictures import draw_box, draw_picture
@@ -51,7 +52,7 @@ def _draw_region(canvas: Canvas, image: np.ndarray, box: np.ndarray, x: float) -
     left, top = (int(np.floor(middle)) - half for middle in (box[:2] + box[2:]) / 2)
     padded = np.pad(image, ((0, 0), (half * 2, half * 2), (half * 2, half * 2)), constant_values=225)
     part = padded[:, top + 2 * half : top + 4 * half, left + 2 * half : left + 4 * half]
-    scale = draw_picture(canvas, part, x, TOP, SIDE)
+    scale = draw_picture(canvas, part, x, TOP, SIDE, indexed_png)
     draw_box(canvas, (box - [left, top, left, top]).tolist(), (x, TOP), scale, INDIGO)
 
 

@@ -1,14 +1,19 @@
 """Pictures and heat maps side by side, a detector's answer as a panel, and what a box head takes and gives."""
 
+import io
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from course import figures
+from course.figures.indexed_png import indexed_png
 from course.figures.palette import GPU_COLOURS, luminance
 from course.figures.panels import STYLES, heat
+from course.figures.pictures import png
+from frcnn_lite import data
 
 SVG = "{http://www.w3.org/2000/svg}"
 IMAGE = np.full((3, 64, 64), 200, dtype=np.uint8)
@@ -76,6 +81,25 @@ def test_no_box_has_the_colour_of_a_gpu():
 def test_what_cannot_be_drawn_is_named(shown, message):
     with pytest.raises(ValueError, match=message):
         figures.panels(shown, "Title")
+
+
+def decoded(encoded):
+    return np.asarray(Image.open(io.BytesIO(encoded)).convert("RGB"))
+
+
+def test_a_picture_of_few_colours_keeps_them():
+    few = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [255, 0, 0]]], dtype=np.uint8)
+    assert decoded(indexed_png(few)).tolist() == few.tolist()
+    one = np.full((3, 5, 3), 7, dtype=np.uint8)
+    assert decoded(indexed_png(one)).tolist() == one.tolist()
+
+
+def test_a_picture_of_many_colours_stays_close():
+    scene = np.moveaxis(data.DigitScenes("test", 20)[19].image.numpy(), 0, 2)
+    encoded = indexed_png(scene)
+    assert len(np.unique(scene.reshape(-1, 3), axis=0)) > 256
+    assert np.abs(decoded(encoded).astype(int) - scene).mean() < 4
+    assert len(encoded) < len(png(scene)) / 2
 
 
 def test_detections_are_right_or_wrong():
