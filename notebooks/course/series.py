@@ -74,16 +74,23 @@ def read_series(folder: Path = NOTEBOOKS) -> list[Lesson]:
 
 
 def table(lessons: list[Lesson]) -> str:
-    """The map as one markdown cell: a table for each part."""
+    """The map as one markdown cell: a table for each part, all but the first folded."""
     starts = sorted(PARTS)
-    lines = [MAP, "", "A number that is missing belongs to a notebook that is still to be written."]
+    lines = [
+        MAP,
+        "",
+        "Open a part to see its notebooks. A number that is missing is that of a notebook still to be written.",
+    ]
     for start, end in zip(starts, [*starts[1:], "99"], strict=True):
         part = [lesson for lesson in lessons if start <= lesson.number < end]
         if not part:
             continue
-        lines += ["", f"**{PARTS[start]}** ({sum(lesson.minutes for lesson in part)} minutes)", ""]
+        name, minutes = PARTS[start], f"({sum(lesson.minutes for lesson in part)} minutes)"
+        folded = start != starts[0]
+        lines += ["", f"<details><summary><b>{name}</b> {minutes}</summary>" if folded else f"**{name}** {minutes}", ""]
         lines += ["| notebook | after it you can fix | minutes |", "|---|---|---|"]
         lines += [f"| [{x.number} {x.title}]({x.file}) | {x.fixes} | {x.minutes} |" for x in part]
+        lines += ["", "</details>"] if folded else []
     return "\n".join(lines)
 
 

@@ -5,8 +5,8 @@ from textwrap import wrap
 
 from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
 
-BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW = 122, 36, 144, 44
-LEFT, TOP, LETTERS = 16, 56, 15  # letters of a title in a line of a box
+BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW = 122, 46, 144, 54
+LEFT, TOP, LETTERS, LINES = 16, 56, 15, 3  # letters of a title in a line of a box, and lines
 
 
 def prerequisites(titles: Mapping[str, str], needs: Mapping[str, Sequence[str]]) -> Figure:
@@ -94,13 +94,11 @@ def _draw_line(canvas: Canvas, start: tuple[float, float], end: tuple[float, flo
 
 def _draw_box(canvas: Canvas, x: float, y: float, number: str, title: str, start: bool) -> None:
     canvas.rect(x, y, BOX_WIDTH, BOX_HEIGHT, fill=RULE if start else PAPER, stroke=INK, rx=5)
-    canvas.text(x + 7, y + 22.5, number, font_weight="bold")
-    lines = wrap(title, LETTERS)
-    if len(lines) > 2:
-        second = lines[1] if len(lines[1]) < LETTERS else lines[1].rsplit(" ", 1)[0]
-        lines = [lines[0], f"{second}…"]
+    middle = y + BOX_HEIGHT / 2
+    canvas.text(x + 7, middle + 4.5, number, font_weight="bold")
+    lines = wrap(title, LETTERS, max_lines=LINES, placeholder=" …", break_on_hyphens=False)
     for k, line in enumerate(lines):
-        canvas.text(x + 28, y + (22 if len(lines) == 1 else 15.5 + 13 * k), line, size=11)
+        canvas.text(x + 28, middle + 4 + 13 * (k - (len(lines) - 1) / 2), line, size=11)
 
 
 def _describe(titles: Mapping[str, str], direct: Mapping[str, list[str]]) -> str:

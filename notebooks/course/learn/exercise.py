@@ -1,6 +1,5 @@
 """An exercise: a reference solution, inputs to try it on, and the wrong answers that real people have given."""
 
-import inspect
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +7,8 @@ from random import Random
 from typing import Any
 
 import numpy as np
+
+from course.learn.source import read_source
 
 
 class _Todo:
@@ -104,7 +105,7 @@ class Exercise:
     @property
     def solution(self) -> str:
         """Source of the reference, which is the shipped helper wherever there is one."""
-        return inspect.getsource(self.reference)
+        return read_source(self.reference)
 
 
 def show(value: Any) -> str:

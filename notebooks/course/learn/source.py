@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
@@ -15,8 +16,13 @@ def source(function: Callable[..., Any], *, helpers: bool = False) -> Card:
     helpers: show the private functions of the same module as well that it needs, each after the one that names it.
     """
     shown = _with_helpers(function, []) if helpers else [function]
-    code = "\n\n".join(inspect.getsource(part) for part in shown)
+    code = "\n\n".join(map(read_source, shown))
     return folded(f"Source of `{function.__module__}.{function.__qualname__}`", code)
+
+
+def read_source(part: Callable[..., Any]) -> str:
+    """Source of a function or class, without the remarks in it that speak to a linter and not to a reader."""
+    return re.sub(r"[ \t]*# noqa\b.*", "", inspect.getsource(part))
 
 
 def _with_helpers(function: Callable[..., Any], seen: list[Callable[..., Any]]) -> list[Callable[..., Any]]:

@@ -35,6 +35,17 @@ def test_boxes_lie_apart_and_inside_and_their_lines_are_short():
     assert "Pooling: the" in inside and max(map(len, inside)) <= LETTERS
 
 
+def test_a_title_stands_whole_in_its_box_as_long_as_three_lines_hold_it():
+    titles = {
+        "00": "Testing multi-GPU code without GPUs",
+        "01": "A title of very many words that no box of ours could hold",
+    }
+    root = ElementTree.fromstring(prerequisites(titles, {}).markup)
+    lines = [node.text for node in root.iter(SVG + "text") if node.get("font-size") == "11"]
+    assert lines[:3] == ["Testing", "multi-GPU code", "without GPUs"]
+    assert len(lines) == 6 and lines[-1].endswith("…")
+
+
 @pytest.mark.parametrize("needs", [{"01": ["02"]}, {"01": ["07"]}, {"01": ["01"]}])
 def test_a_notebook_builds_on_what_comes_before_it(needs):
     with pytest.raises(ValueError, match=r"01 needs 0[127], which are not notebooks before it"):

@@ -25,3 +25,14 @@ def test_a_helper_that_calls_itself_is_shown_once():
 def test_several_helpers_follow_the_function_that_names_them():
     code = learn.source(parallel.parallel_apply, helpers=True).html
     assert code.index("def parallel_apply(") < min(code.index("def _home_of("), code.index("def _modes("))
+
+
+def test_what_speaks_to_a_linter_is_not_shown():
+    def kept(x):
+        return x.cuda()  # noqa: FL001 the current GPU
+
+    def twice(x):
+        return x * 2  # a remark for readers
+
+    assert "noqa" not in learn.source(kept).html and "x.cuda()" in learn.source(kept).html
+    assert "a remark for readers" in learn.source(twice).html

@@ -8,10 +8,14 @@ from collections.abc import Callable
 import nbformat
 from stored import Notebook, calls, items, keys, sections, without_code
 
+from course.glossary import read_glossary
 from course.learn.predict import OUTCOME
 from course.store import HIDDEN, normal_form
 
 CELLS = 40  # one idea a notebook
+GLOSSARY = read_glossary()
+MARKED_TO = "11"  # the last notebook that has to mark the words which the glossary says it explains
+UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
     "13",
     "14",
@@ -297,6 +301,37 @@ def links(notebook: Notebook) -> list[str]:
     ]
 
 
+def terms_at_first_use(notebook: Notebook) -> list[str]:
+    """No word of the glossary stands before the place that explains it, where it is emphasised, alone."""
+    faults = []
+    texts = _as_read(notebook)
+    for term in GLOSSARY:
+        using = [k for k, text in texts if any(term.find(text))]
+        told = [k for k, text in texts if term.is_marked(text)]
+        if notebook.number < term.notebook:
+            faults += [f"cell {k} says {term.name!r}, which {term.notebook} explains" for k in using]
+        elif notebook.number == term.notebook <= MARKED_TO:
+            start = told[0] if told else None
+            if start is None:
+                faults.append(f"no cell explains {term.name!r}: it should stand there as *{term.name}*")
+            else:
+                faults += [f"cell {k} says {term.name!r}, which cell {start} explains" for k in using if 0 < k < start]
+    return faults
+
+
+def _as_read(notebook: Notebook) -> list[tuple[int, str]]:
+    """Prose and questions, without fenced code, names of other notebooks and the sections that only point elsewhere."""
+    found = []
+    for k, cell in enumerate(notebook.node.cells):
+        if cell.cell_type == "markdown":
+            text = re.sub(r"```.*?```", "", UNREAD.sub("", cell.source), flags=re.DOTALL)
+            found.append((k, re.sub(r"\[[^\]]*\]\([^)\s]+\.ipynb[^)]*\)", "", text)))
+        elif k in notebook.tagged("predict"):
+            asked = [output.get("data", {}).get("text/plain", "") for output in cell.outputs]
+            found.append((k, "\n".join(map(str, asked))))
+    return found
+
+
 def stored_size(notebook: Notebook) -> list[str]:
     size = len(notebook.text.encode())
     return [] if size < STORED_BYTES else [f"{size} bytes, over {STORED_BYTES}"]
@@ -327,4 +362,5 @@ LESSON: tuple[Callable[[Notebook], list[str]], ...] = (
     predictions,
     hidden_sources,
     folded_outcomes,
+    terms_at_first_use,
 )

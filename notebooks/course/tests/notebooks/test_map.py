@@ -39,6 +39,7 @@ def test_every_notebook_stands_in_one_part_with_its_sentence_and_minutes():
     for lesson in lessons:
         row = f"| [{lesson.number} {lesson.title}]({lesson.file}) | {lesson.fixes} | {lesson.minutes} |"
         assert lines.count(row) == 1
+    assert lines.count("</details>") == sum("<details>" in line for line in lines) == len(series.PARTS) - 1
     assert sum(int(found) for found in re.findall(r"\((\d+) minutes\)", "\n".join(lines))) == sum(
         lesson.minutes for lesson in lessons
     )

@@ -8,6 +8,7 @@ import rules
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from stored import Notebook
 
+from course.glossary import Term
 from course.learn.predict import outcome_card
 from course.store import normal_form
 
@@ -65,6 +66,12 @@ END = """\
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><title>Rows</title><desc>Ten rows, two lanes.</desc></svg>'
 
 
+@pytest.fixture(autouse=True)
+def small_glossary(monkeypatch):
+    terms = [Term("chunk", "01", "A part."), Term("rank", "03", "A number."), Term("RoI", "12", "A box.")]
+    monkeypatch.setattr(rules, "GLOSSARY", terms)
+
+
 def code(source, *outputs, tags=()):
     return new_code_cell(source, outputs=list(outputs), metadata={"tags": list(tags)} if tags else {})
 
@@ -100,7 +107,7 @@ def good_cells():
             stdout("2 virtual\n"),
             tags=["setup"],
         ),
-        new_markdown_cell("## Ten in, five out\nThe batch is ten digits: see `just` this."),
+        new_markdown_cell("## Ten in, five out\nThe batch is ten digits, and a *chunk* is `just` a part of it."),
         *predict,
         code(
             "learn.reveal('01.pa', 5)\nlearn.reveal('01.pb', 5)\nlearn.reveal('01.pc', 5)",
@@ -172,6 +179,10 @@ REPLACED = [  # rule, what stands in the good notebook, what stands in the bad o
         "own place",
     ),
     ("files_found_from_anywhere", "The batch is", "[It](posts/README.md) is", "links to a file beside"),
+    ("terms_at_first_use", "*chunk*", "chunk", "no cell explains 'chunk': it should stand there as *chunk*"),
+    ("terms_at_first_use", "*chunk*", "*chunk of rows*", "no cell explains 'chunk'"),
+    ("terms_at_first_use", "The batch is", "On this rank the batch is", "cell 2 says 'rank', which 03 explains"),
+    ("terms_at_first_use", "Why five?", "Why five RoIs?", "says 'RoI', which 12 explains"),
     ("links", "00_start_here.ipynb)\\", "00_begin.ipynb)\\", "00_begin.ipynb, which is not there"),
 ]
 
@@ -294,3 +305,39 @@ def test_innocent_outputs_pass(text, tmp_path):
 def test_bitmaps_inside_a_figure_are_not_read_as_text(tmp_path):
     figure = SVG.replace("</svg>", '<image href="data:image/png;base64,/tmp/0x7fb53f7c13a0"/></svg>')
     assert faults("no_machine_traces", [*good_cells(), code("f()", shown(image_svg=figure))], tmp_path) == ""
+
+
+def test_a_word_may_not_come_before_the_cell_that_explains_it(tmp_path):
+    cells = good_cells()
+    assert faults("terms_at_first_use", [*cells[:2], new_markdown_cell("Two `chunks`."), *cells[2:]], tmp_path) == (
+        "cell 2 says 'chunk', which cell 3 explains"
+    )
+    question = code("learn.predict('01.pd')", shown(text_plain="Predict: How many chunks?"), tags=["predict"])
+    assert "cell 2 says 'chunk'" in faults("terms_at_first_use", [*cells[:2], question, *cells[2:]], tmp_path)
+    assert "cell 2 says 'rank'" in faults(
+        "terms_at_first_use", [*cells[:2], new_markdown_cell("A **rank**."), *cells[2:]], tmp_path
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["[08 When ranks wait](08_ranks.ipynb)", "```python\nrank = 3\n```", "cranky", "dp.rank"]
+)
+def test_names_of_notebooks_and_programs_use_no_word(text, tmp_path):
+    (tmp_path / "08_ranks.ipynb").touch()
+    assert (
+        faults("terms_at_first_use", [*good_cells()[:-1], new_markdown_cell(text), new_markdown_cell(END)], tmp_path)
+        == ""
+    )
+
+
+def test_what_to_read_next_may_use_words_of_later_notebooks(tmp_path):
+    cells = good_cells()
+    cells[-1].source = cells[-1].source.replace("(2021), *Depr", "(2021), ranks and RoIs, *Depr")
+    assert faults("terms_at_first_use", cells, tmp_path) == ""
+
+
+def test_a_notebook_that_comes_later_may_use_every_word(tmp_path):
+    cells = [*good_cells(), new_markdown_cell("A rank has one RoI.")]
+    assert faults("terms_at_first_use", cells, tmp_path, name="17_scatter.ipynb") == ""
+    assert faults("terms_at_first_use", cells, tmp_path, name="12_scatter.ipynb") == "", "12 has no marks yet"
+    assert "no cell explains 'rank'" in faults("terms_at_first_use", cells, tmp_path, name="03_scatter.ipynb")

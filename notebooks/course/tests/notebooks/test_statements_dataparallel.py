@@ -49,7 +49,7 @@ def test_00_a_view_costs_no_memory_before_it_is_sent():
     with vgpu.virtual_gpus(2):
         sent = [chunk.untyped_storage().nbytes() for chunk in torch_parallel.scatter(shared, [0, 1])]
     assert (query.untyped_storage().nbytes(), shared.untyped_storage().nbytes(), sent) == (64, 64, [320, 320])
-    assert says("00", "as a view that costs no memory on the CPU.")
+    assert says("00", "as a *view*, which uses the memory of that one row and costs none of its own on the CPU.")
 
 
 def test_00_virtual_gpus_run_out_of_memory():
@@ -57,7 +57,7 @@ def test_00_virtual_gpus_run_out_of_memory():
         total = torch.cuda.mem_get_info(0)[1]
         with pytest.raises(torch.OutOfMemoryError, match=f"total capacity of {total / 2**30:.2f} GiB"):
             torch.empty(total + 1, dtype=torch.uint8, device="cuda")
-    assert says("00", "| memory: how many bytes each device holds, its peak, and the error when they do not fit |")
+    assert says("00", "| memory: how many bytes each device holds, the most it has held, and the error")
     assert says("00", "how much there is: a share of your machine's, or what you choose")
 
 
@@ -97,14 +97,14 @@ def test_02_a_new_thread_starts_on_gpu_0_and_records_gradients():
         thread.start()
         thread.join()
     assert found == [(0, True)]
-    assert says("02", "A new thread has GPU 0 as its current GPU and records gradients, whatever the caller has chosen")
+    assert says("02", "A new thread starts on GPU 0 and records gradients, whatever the caller has chosen")
 
 
 def test_00_what_is_said_of_dataparallel_and_ddp():
     assert (
         "It is recommended to use" in nn.DataParallel.__doc__ and "DistributedDataParallel" in nn.DataParallel.__doc__
     )
-    assert says("00", "PyTorch recommends `DistributedDataParallel` (DDP) instead")
+    assert says("00", "PyTorch recommends `DistributedDataParallel` (*DDP*) instead")
     with vgpu.virtual_gpus(2):
         net = nn.Linear(3, 1).cuda()
         kept = nn.DataParallel(net, [0, 1]).state_dict()
@@ -206,7 +206,7 @@ def test_03_what_a_rank_calls_backward_on():
     losses = [rank_loss(of_rank, counts, rank) for rank in range(2)]
     averaged = torch.stack([torch.autograd.grad(loss, weight)[0] for loss in losses]).mean(0)
     torch.testing.assert_close(averaged, one_gpu, rtol=1e-12, atol=0)
-    assert says("03", "DDP averages them: a rank calls `backward` on world size · own sum / count of all")
+    assert says("03", "DDP averages them: a rank calls `backward` on number of ranks · own sum / count of all")
 
 
 def test_04_two_workers_are_inside_at_once(monkeypatch):
@@ -229,6 +229,13 @@ def test_04_two_workers_are_inside_at_once(monkeypatch):
             workers = [event for name, event in order if name.startswith("worker")]
             assert workers[-2:] == ["after with"] * 2 and workers.count("inside with") == 2
     assert says("04", "Two workers are inside their `with` at once")
+
+
+def test_04_work_on_the_cpu_leaves_the_current_device():
+    with vgpu.virtual_gpus(4), torch.cuda.device(2):
+        np.sort(torch.ones(3, device="cuda").cpu().numpy())
+        assert torch.cuda.current_device() == 2
+    assert says("04", "if `cuda:2` is current, it still is after a computation in NumPy")
 
 
 def test_04_a_partial_made_in_init_keeps_the_original():
