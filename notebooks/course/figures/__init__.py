@@ -12,6 +12,7 @@ from course.figures.detections import detections
 from course.figures.device_lanes import DeviceLog, Lane, device_lanes
 from course.figures.digit_rows import digit_rows
 from course.figures.digits import cast
+from course.figures.fed_cells import fed_cells
 from course.figures.flow import Flow
 from course.figures.found_panel import found_panel
 from course.figures.idle_heatmap import idle_heatmap
@@ -28,6 +29,7 @@ from course.figures.roi_bins import roi_figure
 from course.figures.row_weights import row_weights
 from course.figures.scatter_flow import scatter_flow
 from course.figures.scene_sheet import scene_sheet
+from course.figures.shared_slot import Use, shared_slot
 from course.figures.step_lanes import step_lanes
 from course.figures.suppression import suppression_step
 from course.figures.svg import Canvas, Figure
@@ -50,6 +52,7 @@ __all__ = [
     "Placement",
     "Plan",
     "Tile",
+    "Use",
     "anchor_fit",
     "anchor_picture",
     "balance_bars",
@@ -61,6 +64,7 @@ __all__ = [
     "detections",
     "device_lanes",
     "digit_rows",
+    "fed_cells",
     "found_panel",
     "gigabytes",
     "idle_heatmap",
@@ -78,6 +82,7 @@ __all__ = [
     "row_weights",
     "scatter_flow",
     "scene_sheet",
+    "shared_slot",
     "sliders",
     "step_lanes",
     "suppression_step",

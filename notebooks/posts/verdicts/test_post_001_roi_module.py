@@ -15,7 +15,7 @@ from frcnn_lite import ops
 import vgpu
 from frcnn_lite.ops.kernels import cupy_roi_pool
 
-RULE, KERNELS = "15_roi_pooling_the_rule", "17_roi_pooling_kernels"
+RULE, MEMORY, KERNELS = "15_roi_pooling_the_rule", "16_a_function_with_a_memory", "17_roi_pooling_kernels"
 POSTS = Path(__file__).resolve().parents[1]
 TEXT = (POSTS / "001_roi_module.py").read_text(encoding="utf-8")
 AT_LAUNCH = [
@@ -174,7 +174,7 @@ def test_kernels_of_the_constructor_are_those_of_one_device():
     claim="A Function has an `__init__`, a `forward(self, ...)`, and is called.",
     ruling="right then",
     because="Calling one has raised since torch 1.5: forward and backward are static, and `.apply` calls them.",
-    notebook=KERNELS,
+    notebook=MEMORY,
 )
 def test_an_instance_of_function_raises():
     x, rois = (tensor.cuda() for tensor in case())
@@ -190,7 +190,7 @@ def test_an_instance_of_function_raises():
     because="Right for one call and its backward, the case of that repository. The state is that of the last "
     "call: pooling twice before going back gives a wrong gradient without an error, and replicas, "
     "which share the instance, meet tensors of different devices.",
-    notebook=KERNELS,
+    notebook=MEMORY,
 )
 def test_state_is_that_of_the_last_call():
     x, rois = (tensor.cuda() for tensor in case())

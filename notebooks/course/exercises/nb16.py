@@ -1,0 +1,386 @@
+"""Exercises of notebook 16: a Function that forgets nobody's call, and the test that catches one that does."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd import Function, gradcheck
+
+from course.learn.exercise import TODO, Case, Exercise, Mistake, Trial
+from frcnn_lite import ops
+from frcnn_lite.ops.roi_pool import plain_scatter
+
+Apply = Callable[[Tensor], Tensor]
+
+
+# ---- 16.Largest ------------------------------------------------------------------------------------------------------
+
+
+class Largest(Function):
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        places = x.argmax(dim=1, keepdim=True)
+        ctx.save_for_backward(places)
+        ctx.size = x.shape
+        return x.gather(1, places)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (places,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.size).scatter(1, places, gradient)
+
+
+class _OnClass(Function):
+    places: Any = None
+
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        _OnClass.places = x.argmax(dim=1, keepdim=True)
+        ctx.size = x.shape
+        return x.gather(1, _OnClass.places)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return gradient.new_zeros(ctx.size).scatter(1, _OnClass.places, gradient)
+
+
+class _Moved(_OnClass):
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return gradient.new_zeros(ctx.size).scatter(1, _OnClass.places.to(gradient.device), gradient)
+
+
+class _SlotForEachGpu(Largest):
+    places: ClassVar[dict[torch.device, Tensor]] = {}
+
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        _SlotForEachGpu.places[x.device] = x.argmax(dim=1, keepdim=True)
+        ctx.size = x.shape
+        return x.gather(1, _SlotForEachGpu.places[x.device])
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return gradient.new_zeros(ctx.size).scatter(1, _SlotForEachGpu.places[gradient.device], gradient)
+
+
+class _Stack(Largest):
+    places: ClassVar[list[Tensor]] = []
+
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        _Stack.places.append(x.argmax(dim=1, keepdim=True))
+        ctx.size = x.shape
+        return x.gather(1, _Stack.places[-1])
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        places = _Stack.places.pop().to(gradient.device)
+        return gradient.new_zeros(ctx.size).scatter(1, places, gradient)
+
+
+class _Ones(Largest):
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (places,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.size).scatter(1, places, 1.0)
+
+
+def _gradients(apply: Apply, parts: Sequence[Tensor], before_backward: Callable[[], Any] = lambda: None) -> Any:
+    """Outputs and gradients of one backward through a call for each part; numbers, on the CPU."""
+    leaves = [part.detach().clone().requires_grad_() for part in parts]
+    outputs = [apply(leaf) for leaf in leaves]
+    if any(out is TODO for out in outputs):
+        return TODO
+    before_backward()
+    weights = [torch.arange(1.0, 1 + out.numel(), device=out.device).view_as(out) for out in outputs]
+    sum((out * weight).sum().cpu() for out, weight in zip(outputs, weights, strict=True)).backward()  # type: ignore
+    return [*(out.tolist() for out in outputs), *(leaf.grad.tolist() for leaf in leaves)]  # type: ignore[union-attr]
+
+
+def _between(apply: Apply, x: Tensor, other: Tensor) -> Any:
+    def validate() -> None:
+        with torch.no_grad():
+            apply(other)
+
+    return _gradients(apply, [x], validate)
+
+
+def _two_gpus(apply: Apply, x: Tensor, other: Tensor) -> Any:
+    return _gradients(apply, [x.cuda(0), other.cuda(1)])  # noqa: FL001 both GPUs are meant
+
+
+WAYS: dict[str, Callable[[Apply, Tensor, Tensor], Any]] = {
+    "called once": lambda apply, x, other: _gradients(apply, [x]),
+    "called twice before one backward": lambda apply, x, other: _gradients(apply, [x, other]),
+    "called under no_grad before backward": _between,
+    "called on two GPUs before one backward": _two_gpus,
+}
+
+
+@dataclass(frozen=True)
+class _Use(Case):
+    """The Function in one of `WAYS`; the result is what it returns, and the gradients."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        way, x, other = self.args
+        return WAYS[way](getattr(function, "apply", function), x, other)
+
+    def show(self, name: str) -> str:
+        way, x, _ = self.args
+        return f"{name}, {way}, with {x.tolist()},"
+
+
+def _uses(random: Random) -> Sequence[Case]:
+    pairs = [([[1.0, 5.0, 2.0]], [[9.0, 1.0, 3.0]])]
+    for _ in range(4):
+        rows, columns = random.randint(1, 3), random.randint(2, 4)
+        drawn = [[[float(x) for x in random.sample(range(20), columns)] for _ in range(rows)] for _ in range(2)]
+        pairs.append((drawn[0], drawn[1]))
+    tensors = [tuple(torch.tensor(rows, dtype=torch.float32) for rows in pair) for pair in pairs]
+    return [_Use((way, *pair)) for pair, way in itertools.product(tensors, WAYS)]
+
+
+# ---- 16.test_pool ----------------------------------------------------------------------------------------------------
+
+
+def test_pool(pool: Callable[[Tensor, Tensor], Tensor], features: Tensor, rois: Tensor) -> None:
+    assert gradcheck(lambda x: pool(x, rois), (features,))
+
+    def gradient(call_between: bool) -> Tensor:
+        pooled = pool(features, rois)
+        if call_between:
+            pool(-features, rois)
+        return torch.autograd.grad(pooled.sum(), features)[0]
+
+    assert torch.equal(gradient(True), gradient(False))
+
+
+class _Pool(Function):
+    """RoI pooling that keeps what backward needs on the object that `find` returns, or in ctx."""
+
+    @staticmethod
+    def forward(ctx, features, rois, put, get, add):  # type: ignore[no-untyped-def]
+        values, argmax = ops.roi_pool_with_argmax(features, rois, 3)
+        note = SimpleNamespace(argmax=argmax, images=rois[:, 0].long(), size=list(features.shape))
+        if put is None:
+            ctx.note = note
+        else:
+            put(note, features.device)
+        ctx.get, ctx.add = get, add
+        return values
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        note = ctx.note if ctx.get is None else ctx.get(gradient.device)
+        found = plain_scatter(gradient, note.argmax, note.images, note.size)
+        if not ctx.add:  # of several outputs that came from one cell the last one wins
+            each = plain_scatter(torch.ones_like(gradient), note.argmax, note.images, note.size)
+            found = found / each.clamp(min=1)
+        return found, None, None, None, None
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A pooling for the reader's test; `words` say which one it is."""
+
+    words: str
+    run: Callable[[Tensor, Tensor], Tensor]
+
+    def __call__(self, features: Tensor, rois: Tensor) -> Tensor:
+        return self.run(features, rois)
+
+    def __repr__(self) -> str:
+        return f"<{self.words}>"
+
+
+def _programs() -> list[_Program]:
+    slot: dict[Any, SimpleNamespace] = {}
+    stack: list[SimpleNamespace] = []
+    last: list[SimpleNamespace] = [SimpleNamespace()]
+
+    def keep(note: SimpleNamespace, device: torch.device) -> None:
+        last[0] = note
+
+    return [
+        _Program("a right pooling, which keeps its argmax in ctx", lambda x, b: _Pool.apply(x, b, None, None, True)),
+        _Program(
+            "a pooling that keeps the argmax of its last call",
+            lambda x, b: _Pool.apply(x, b, keep, lambda device: last[0], True),
+        ),
+        _Program(
+            "a pooling that keeps an argmax for each GPU",
+            lambda x, b: _Pool.apply(x, b, lambda n, d: slot.update({d: n}), lambda d: slot[d], True),
+        ),
+        _Program(
+            "a pooling that keeps its argmax on a stack",
+            lambda x, b: _Pool.apply(x, b, lambda n, d: stack.append(n), lambda d: stack.pop(), True),
+        ),
+        _Program(
+            "a pooling that does not add up where bins overlap",
+            lambda x, b: _Pool.apply(x, b, None, None, False),
+        ),
+        _Program("the operator of this project", lambda x, b: ops.roi_pool(x, b, 3)),
+    ]
+
+
+def _trials(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    trials = []
+    for program in _programs():
+        features = torch.randperm(2 * 36, generator=generator).double().view(2, 1, 6, 6) - 20  # without ties
+        rois = torch.tensor([[0.0, 0, 0, 4, 4], [1.0, 1, 0, 5, 4]])  # 5 rows in 3 bins: neighbours share one
+        trials.append(_PoolTrial((program, features.requires_grad_(), rois)))
+    return trials
+
+
+@dataclass(frozen=True)
+class _PoolTrial(Trial):
+    """A trial that says what its map begins with."""
+
+    def show(self, name: str) -> str:
+        program, features, rois = self.args
+        first = features.flatten()[:3].int().tolist()
+        return f"{name}({program}, a map that begins with {first}, {len(rois)} boxes)"
+
+
+def _gradcheck_only(pool: Any, features: Tensor, rois: Tensor) -> None:
+    assert gradcheck(lambda x: pool(x, rois), (features,))
+
+
+def _no_gradcheck(pool: Any, features: Tensor, rois: Tensor) -> None:
+    pooled = pool(features, rois)
+    pool(-features, rois)
+    (found,) = torch.autograd.grad(pooled.sum(), features)
+    (alone,) = torch.autograd.grad(pool(features, rois).sum(), features)
+    assert torch.equal(found, alone)
+
+
+def _same_input(pool: Any, features: Tensor, rois: Tensor) -> None:
+    assert gradcheck(lambda x: pool(x, rois), (features,))
+    pooled = pool(features, rois)
+    pool(features, rois)
+    (found,) = torch.autograd.grad(pooled.sum(), features)
+    (alone,) = torch.autograd.grad(pool(features, rois).sum(), features)
+    assert torch.equal(found, alone)
+
+
+def _backward_through_both(pool: Any, features: Tensor, rois: Tensor) -> None:
+    assert gradcheck(lambda x: pool(x, rois), (features,))
+    one, two = features.detach().clone().requires_grad_(), (-features).detach().requires_grad_()
+    (pool(one, rois).sum() + pool(two, rois).sum()).backward()
+    for leaf in (one, two):
+        (alone,) = torch.autograd.grad(pool(leaf, rois).sum(), leaf)
+        assert torch.equal(leaf.grad, alone)  # type: ignore[arg-type]
+
+
+def _values_only(pool: Any, features: Tensor, rois: Tensor) -> None:
+    pooled = pool(features, rois)
+    pool(-features, rois)
+    assert torch.equal(pooled, pool(features, rois))
+
+
+EXERCISES = (
+    Exercise(
+        key="16.Largest",
+        task="A Function whose `forward(ctx, x)` returns the largest number of each row of x (rows, columns), as "
+        "(rows, 1), and whose gradient is right however often, and on however many GPUs, it is called before backward.",
+        reference=Largest,
+        cases=_uses,
+        hints=(
+            "What does backward need that only forward knows? Two things: where the largest numbers were, and the "
+            "shape of x.",
+            "`ctx` belongs to one call. A tensor goes into `ctx.save_for_backward(places)`, and a shape into an "
+            "attribute, `ctx.size = x.shape`.",
+            "In backward, `(places,) = ctx.saved_tensors`, and then "
+            "`gradient.new_zeros(ctx.size).scatter(1, places, gradient)`.",
+        ),
+        mistakes=(
+            Mistake(
+                "on the class",
+                "the places are still kept on the class. There is one class for all calls, so backward reads what the "
+                "last call wrote, on whichever GPU that was.",
+                "an instance that keeps its gradient, in pytorch/pytorch issue 16947, 2019",
+                answers=(_OnClass,),
+            ),
+            Mistake(
+                "moved",
+                "you moved the places to the GPU of the gradient and left them where all calls share them. The error "
+                "is gone, and the gradient is that of a different call.",
+                "a user who met the error of tensors on different GPUs in pytorch/pytorch issue 821, 2017",
+                answers=(_Moved,),
+            ),
+            Mistake(
+                "a slot for each GPU",
+                "you gave each GPU a slot of its own. Two GPUs no longer disturb each other, but two calls on the same "
+                "GPU still do.",
+                "tried while this notebook was written, 2026",
+                answers=(_SlotForEachGpu,),
+            ),
+            Mistake(
+                "a stack",
+                "you keep the places on a stack. Backward runs through the calls in reverse order, so it often finds "
+                "its own on top, but not after a call without a backward, and not on two GPUs, whose backwards run at "
+                "the same time.",
+                "tried while this notebook was written, 2026",
+                answers=(_Stack,),
+            ),
+            Mistake(
+                "ones",
+                "you put 1 where the largest numbers were. That is the gradient of a sum. In general `gradient` holds "
+                "what the loss does to each output, and it has to be passed on.",
+                "a test with `output.sum().backward()`, as in the notes on simple-faster-rcnn-pytorch, 2017, cannot "
+                "see it",
+                answers=(_Ones,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="16.test_pool",
+        task="A test of a RoI pooling: `pool(features, rois)` returns the pooled values. Pass for a pooling with a "
+        "right gradient, and fail for one whose gradient is wrong, alone or after a second call.",
+        reference=test_pool,
+        cases=_trials,
+        hints=(
+            "Two things can be wrong: the formula of backward, and what it remembers. `gradcheck` is made for one of "
+            "them.",
+            "For the second: pool, then pool something *different*, and only then take the gradient of the first "
+            "result. It has to be what it is without the call in between.",
+            "`torch.autograd.grad(pooled.sum(), features)` gives the gradient and leaves nothing behind. "
+            "`-features` is a map whose largest cells are different ones.",
+        ),
+        mistakes=(
+            Mistake(
+                "calls that do not differ",
+                "the calls in your test do not differ enough. Those of `gradcheck` are a millionth apart, and a second "
+                "call with the same numbers leaves the right numbers behind. Let the second call get a different map.",
+                "a Function that gradcheck calls right, in pytorch/pytorch issue 58509, 2021",
+                answers=(_gradcheck_only, _same_input),
+            ),
+            Mistake(
+                "no gradcheck",
+                "your test compares the pooling with itself. A backward that is always wrong in the same way passes.",
+                "tried while this notebook was written, 2026",
+                answers=(_no_gradcheck,),
+            ),
+            Mistake(
+                "backward through both",
+                "your backward goes through both calls, in reverse order, and so a stack hands each call its own "
+                "argmax. A call that is never followed by a backward, such as one for validation, is the harder test.",
+                "tried while this notebook was written, 2026",
+                answers=(_backward_through_both,),
+            ),
+            Mistake(
+                "values",
+                "you compare what forward returns. That is right in all of these programs; look at the gradient.",
+                "tried while this notebook was written, 2026",
+                answers=(_values_only,),
+            ),
+        ),
+    ),
+)
