@@ -1,37 +1,19 @@
-"""Exercises of notebook 14: deltas into boxes, greedy suppression, and suppression within classes."""
+"""Exercises of notebook 14: greedy suppression, rounds for a batch, and a test that a suppression has to pass."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import torch
 from torch import Tensor
+from torchvision import ops as vision
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 from frcnn_lite.ops import box_iou
-from frcnn_lite.ops.boxes import MAX_LOG_SCALE
 
 
-def decode(deltas: Tensor, anchors: Tensor) -> Tensor:
-    center, size = (anchors[:, :2] + anchors[:, 2:]) / 2, anchors[:, 2:] - anchors[:, :2]
-    center = center + deltas[:, :2] * size
-    half = size * deltas[:, 2:].clamp(max=MAX_LOG_SCALE).exp() / 2
-    return torch.cat([center - half, center + half], dim=1)
-
-
-def _decode_inclusive(deltas: Tensor, anchors: Tensor) -> Tensor:
-    size = anchors[:, 2:] - anchors[:, :2] + 1
-    center = anchors[:, :2] + size / 2 + deltas[:, :2] * size
-    half = size * deltas[:, 2:].clamp(max=MAX_LOG_SCALE).exp() / 2
-    return torch.cat([center - half, center + half], dim=1)
-
-
-def _decode_unbounded(deltas: Tensor, anchors: Tensor) -> Tensor:
-    center, size = (anchors[:, :2] + anchors[:, 2:]) / 2, anchors[:, 2:] - anchors[:, :2]
-    center, half = center + deltas[:, :2] * size, size * deltas[:, 2:].exp() / 2
-    return torch.cat([center - half, center + half], dim=1)
-
-
-def nms(boxes: Tensor, threshold: float) -> list[int]:
+def nms_by_hand(boxes: Tensor, threshold: float) -> list[int]:
     overlaps, kept = box_iou(boxes, boxes) > threshold, list[int]()
     for row in range(len(boxes)):
         if not any(overlaps[better, row] for better in kept):
@@ -45,24 +27,120 @@ def _removed_boxes_remove(boxes: Tensor, threshold: float) -> list[int]:
 
 
 def _nms_inclusive(boxes: Tensor, threshold: float) -> list[int]:
-    return nms(boxes + torch.tensor([0.0, 0.0, 1.0, 1.0]), threshold)  # noqa: FL002 exercises are on the CPU
+    return nms_by_hand(boxes + torch.tensor([0.0, 0.0, 1.0, 1.0]), threshold)  # noqa: FL002 exercises are on the CPU
 
 
-def class_nms(boxes: Tensor, classes: Tensor, threshold: float) -> list[int]:
-    overlaps, kept = box_iou(boxes.float(), boxes.float()) > threshold, list[int]()
-    for row in range(len(boxes)):
-        if not any(overlaps[better, row] and classes[better] == classes[row] for better in kept):
-            kept.append(row)
-    return kept
+def keep_masks(suppresses: Tensor) -> Tensor:
+    keep = torch.ones_like(suppresses[:, 0])
+    while True:
+        after = ~(suppresses & keep[:, :, None]).any(dim=1)
+        if torch.equal(after, keep):
+            return keep
+        keep = after
 
 
-def _one_for_all(boxes: Tensor, classes: Tensor, threshold: float) -> list[int]:
-    return nms(boxes.float(), threshold)
+def _one_round(suppresses: Tensor) -> Tensor:
+    return ~suppresses.any(dim=1)
 
 
-def _shifted_in_half_precision(boxes: Tensor, classes: Tensor, threshold: float) -> list[int]:
-    shifted = boxes + (classes * (boxes.max() + 1)).to(boxes.dtype)[:, None]
-    return nms(shifted.float(), threshold)
+def mask_of(kept: Sequence[int], boxes: Tensor) -> Tensor:
+    mask = torch.zeros(len(boxes), dtype=torch.bool)  # noqa: FL002 exercises are on the CPU
+    mask[list(kept)] = True
+    return mask
+
+
+@dataclass(frozen=True)
+class Program:
+    """A suppression for the reader's test: which of `boxes` (R, 4) with `scores` (R,) are kept, as a mask (R,)."""
+
+    name: str
+    compute: Callable[[Tensor, Tensor, float], Tensor]
+
+    def __call__(self, boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+        return self.compute(boxes, scores, threshold)
+
+    def __repr__(self) -> str:
+        return f"<program: {self.name}>"
+
+
+def _in_order(order: Tensor, boxes: Tensor, threshold: float) -> Tensor:
+    """Greedy suppression that takes the boxes in some order."""
+    return mask_of(order[nms_by_hand(boxes[order], threshold)].tolist(), boxes)
+
+
+def _best_first(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    return _in_order(scores.argsort(descending=True, stable=True), boxes, threshold)
+
+
+def _all_at_once(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    suppresses = (box_iou(boxes, boxes) > threshold) & (scores[:, None] > scores)
+    return ~suppresses.any(dim=0)
+
+
+def _by_rounds(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    return keep_masks((box_iou(boxes, boxes) > threshold)[None] & (scores[:, None] > scores))[0]
+
+
+def _inclusive(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    return _best_first(boxes + torch.tensor([0.0, 0.0, 1.0, 1.0]), scores, threshold)  # noqa: FL002 on the CPU
+
+
+def _own_threshold(fixed: float, boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
+    return _best_first(boxes, scores, fixed)
+
+
+def _programs(random: Random) -> Sequence[Case]:
+    """Three right suppressions and six wrong ones."""
+    programs: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+        "torchvision's": lambda boxes, scores, threshold: mask_of(vision.nms(boxes, scores, threshold).tolist(), boxes),
+        "the loop": _best_first,
+        "the rounds": _by_rounds,
+        "one round": _all_at_once,
+        "rows as they stand": lambda boxes, scores, threshold: mask_of(nms_by_hand(boxes, threshold), boxes),
+        "worst first": lambda boxes, scores, threshold: _in_order(scores.argsort(stable=True), boxes, threshold),
+        "the extra pixel": _inclusive,
+    }
+    for fixed in (random.uniform(0.05, 0.2), random.uniform(0.6, 0.95)):
+        programs[f"its own threshold, {fixed:.3f}"] = partial(_own_threshold, fixed)
+    return [Trial((Program(name, compute),)) for name, compute in programs.items()]
+
+
+def check_nms(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    row = torch.tensor([[3.0, 0, 13, 10], [0, 0, 10, 10], [6, 0, 16, 10]])  # noqa: FL002 on the CPU
+    scores = torch.tensor([0.8, 0.9, 0.7])  # noqa: FL002 on the CPU
+    for boxes in (row, row / 128):
+        assert program(boxes, scores, 0.5).tolist() == [False, True, True]
+        assert program(boxes[:2], scores[:2], 0.5).tolist() == [False, True]
+
+
+def _row(*order: int) -> Tensor:
+    """Boxes that overlap their neighbours by more than half; box 3 stands apart."""
+    boxes = [[0.0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10], [60, 60, 80, 80]]
+    return torch.tensor([boxes[k] for k in order])  # noqa: FL002 exercises are on the CPU
+
+
+def _scores(*scores: float) -> Tensor:
+    return torch.tensor(scores)  # noqa: FL002 exercises are on the CPU
+
+
+def _without_a_chain(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    for boxes in (_row(1, 0, 3), _row(1, 0, 3) / 128):
+        assert program(boxes, _scores(0.8, 0.9, 0.7), 0.5).tolist() == [False, True, True]
+
+
+def _already_sorted(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    for boxes in (_row(0, 1, 2), _row(0, 1, 2) / 128):
+        assert program(boxes, _scores(0.9, 0.8, 0.7), 0.5).tolist() == [True, False, True]
+        assert program(boxes[:2], _scores(0.9, 0.8), 0.5).tolist() == [True, False]
+
+
+def _pixels_only(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    assert program(_row(1, 0, 2), _scores(0.8, 0.9, 0.7), 0.5).tolist() == [False, True, True]
+    assert program(_row(1, 0), _scores(0.8, 0.9), 0.5).tolist() == [False, True]
+
+
+def _returns_the_comparison(program: Callable[[Tensor, Tensor, float], Tensor]) -> bool:
+    return bool(program(_row(1, 0, 2), _scores(0.8, 0.9, 0.7), 0.5).tolist() == [False, True, True])
 
 
 def _clusters(generator: torch.Generator, count: int, scale: float = 100.0) -> Tensor:
@@ -76,15 +154,6 @@ def _generator(random: Random) -> torch.Generator:
     return torch.Generator().manual_seed(random.randrange(2**32))
 
 
-def _decode_cases(random: Random) -> Sequence[Case]:
-    generator = _generator(random)
-    wild = torch.tensor([[0.1, -0.2, 100.0, 0.0], [0.0, 0.0, -3.0, 125.8]])
-    anchors = torch.tensor([[0.0, 0.0, 16.0, 24.0], [8.0, 8.0, 40.0, 72.0]])
-    counts = random.sample(range(1, 30), 3)
-    drawn = [(torch.randn(n, 4, generator=generator) * 0.3, _clusters(generator, n)) for n in counts]
-    return [Case((wild, anchors)), *(Case(pair) for pair in drawn)]
-
-
 def _nms_cases(random: Random) -> Sequence[Case]:
     generator = _generator(random)
     chain = torch.tensor([[0.0, 0.0, 10.0, 10.0], [3.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
@@ -92,55 +161,26 @@ def _nms_cases(random: Random) -> Sequence[Case]:
     return [Case((chain, 0.5)), Case((chain / 100, 0.5)), *drawn]
 
 
-def _class_cases(random: Random) -> Sequence[Case]:
-    generator = _generator(random)
-    pair = torch.tensor([[3400.0, 3400.0, 3440.0, 3440.0], [3402.0, 3402.0, 3442.0, 3442.0]]).half()
-    fixed = [Case((pair, torch.tensor([17, 17]), 0.5)), Case((pair, torch.tensor([3, 17]), 0.5))]
-    for n in random.sample(range(12, 30), 4):
-        classes = torch.randint(18, (n,), generator=generator)
-        fixed.append(Case((_clusters(generator, n, 3500.0).half(), classes // 6 * 8, 0.4)))
-    return fixed
+def _batch_cases(random: Random) -> Sequence[Case]:
+    """Batches whose pictures need different numbers of rounds; row i of a picture scores above row i + 1."""
+    generator, cases = _generator(random), []
+    line = torch.eye(9, dtype=torch.bool).roll(1, dims=1).triu(diagonal=1)  # noqa: FL002 on the CPU
+    cases.append(Case((torch.stack([torch.zeros_like(line), line]),)))
+    for count in random.sample(range(8, 30), 4):
+        boxes = torch.stack([_clusters(generator, count) for _ in range(3)])
+        cases.append(Case(((box_iou(boxes, boxes) > 0.4).triu(diagonal=1),)))
+    return cases
 
 
-def _close(given: object, expected: Tensor) -> bool:
-    if not isinstance(given, Tensor) or given.shape != expected.shape:
-        return False
-    return torch.allclose(given, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+def _same_mask(given: object, expected: Tensor) -> bool:
+    return isinstance(given, Tensor) and given.shape == expected.shape and torch.equal(given.bool(), expected)
 
 
 EXERCISES = (
     Exercise(
-        key="14.decode",
-        task="Boxes (N, 4) that deltas (N, 4) make of anchors (N, 4); logarithms of sizes end at log(1000 / 16).",
-        reference=decode,
-        cases=_decode_cases,
-        agree=_close,
-        hints=(
-            "The inverse of 13.encode: shifts are in sizes of the anchor, and exp undoes log.",
-            "Bound the logarithm before exp, not the box after it.",
-            "`half = size * deltas[:, 2:].clamp(max=math.log(1000 / 16)).exp() / 2`, around the shifted middle.",
-        ),
-        mistakes=(
-            Mistake(
-                "counts pixels",
-                "you added 1 to the sizes of the anchors. Real-valued corners have no last pixel, and whoever encodes "
-                "without the 1 gets boxes that are moved by a part of a pixel.",
-                "rbgirshick/py-faster-rcnn issue 328, 2016",
-                answers=(_decode_inclusive,),
-            ),
-            Mistake(
-                "exp without a bound",
-                "a network in its first steps says anything, 125 for instance, and exp(125) is infinite in float32. "
-                "Infinity minus infinity is NaN in the next IoU, and NaN compares as false with every threshold.",
-                "rbgirshick/py-faster-rcnn issue 65, 2016: a delta of 125.76, and a core dump",
-                answers=(_decode_unbounded,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="14.nms",
+        key="14.nms_by_hand",
         task="Rows that greedy suppression keeps of `boxes` (R, 4), best first, as a list of integers.",
-        reference=nms,
+        reference=nms_by_hand,
         cases=_nms_cases,
         hints=(
             "`frcnn_lite.ops.box_iou(boxes, boxes)` has all overlaps at once.",
@@ -165,29 +205,65 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        key="14.class_nms",
-        task="Rows kept of `boxes` (R, 4) float16, best first, if only boxes of one class may remove each other.",
-        reference=class_nms,
-        cases=_class_cases,
+        key="14.keep_masks",
+        task="Masks (B, R) of the boxes that suppression keeps, of suppresses (B, R, R) bool: box i may remove box j.",
+        reference=keep_masks,
+        cases=_batch_cases,
+        agree=_same_mask,
         hints=(
-            "You could move each class to a place of its own. How far away, and does float16 still know where that is?",
-            "Above 2048 the numbers of float16 are 2 apart, and 65504 is the last one.",
-            "No shift at all: compare the classes, and compute IoU in float32.",
+            "One round for a batch is the line of one picture with one dimension more. Which dimension is box i?",
+            "Start with all boxes kept. Compute the next mask from the last one, until two of them are equal.",
+            "`after = ~(suppresses & keep[:, :, None]).any(dim=1)`, and stop when `torch.equal(after, keep)`.",
         ),
         mistakes=(
             Mistake(
-                "one for all classes",
-                "boxes of different classes removed each other. Two objects of two kinds may overlap as much as they "
-                "like: a rider and the horse.",
-                "fizyr/keras-retinanet pull request 311, 2018, made it per class",
-                answers=(_one_for_all,),
+                "one round",
+                "you stopped after the first round, or let the mask only shrink, which comes to the same. A box that "
+                "was removed by a box that is itself removed has to be given back.",
+                "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
+                answers=(_one_round,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="14.check_nms",
+        task="A test: it calls `program(boxes, scores, threshold)`, which returns a mask of the boxes that are kept, "
+        "and raises an AssertionError on a wrong suppression. It passes on right ones.",
+        reference=check_nms,
+        cases=_programs,
+        hints=(
+            "Each wrong program is right on many inputs. On which three boxes do a loop and a single round differ?",
+            "Three boxes in a row, not sorted by score; the same boxes divided by 128; and two of them alone.",
+            "`row = torch.tensor([[3.0, 0, 13, 10], [0, 0, 10, 10], [6, 0, 16, 10]])` with scores 0.8, 0.9, 0.7 "
+            "and threshold 0.5 leaves [False, True, True].",
+        ),
+        mistakes=(
+            Mistake(
+                "no chain",
+                "your test never lets a removed box overlap a third one. A suppression that makes only one round, as "
+                "Fast NMS does, passes it.",
+                "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
+                answers=(_without_a_chain,),
             ),
             Mistake(
-                "shifts in half precision",
-                "you moved each class by an offset, in float16. Its numbers end at 65504, and lie far apart before. "
-                "Boxes of high classes lose their corners, and their copies survive.",
-                "MultimediaTechLab/YOLO pull request 234, 2026; pytorch/vision issue 3371, 2021",
-                answers=(_shifted_in_half_precision,),
+                "sorted boxes only",
+                "your test gives the boxes best first. A program that never looks at the scores passes it.",
+                "jwyang/faster-rcnn.pytorch issue 320, 2018: boxes reach the kernel without being sorted",
+                answers=(_already_sorted,),
+            ),
+            Mistake(
+                "pixels only",
+                "your test uses boxes of many pixels. A program that adds 1 to widths and heights is nearly right "
+                "there, and useless on boxes between 0 and 1.",
+                "shimat/opencvsharp pull request 1400, 2022",
+                answers=(_pixels_only,),
+            ),
+            Mistake(
+                "never fails",
+                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
+                "passed; write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns_the_comparison,),
             ),
         ),
     ),

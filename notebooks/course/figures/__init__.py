@@ -32,6 +32,7 @@ from course.figures.scene_sheet import scene_sheet
 from course.figures.shared_slot import Use, shared_slot
 from course.figures.step_lanes import step_lanes
 from course.figures.suppression import suppression_step
+from course.figures.suppression_rounds import kept_boxes, suppression_rounds
 from course.figures.svg import Canvas, Figure
 from course.figures.table_windows import table_windows
 from course.figures.tensor_flow import tensor_flow
@@ -68,6 +69,7 @@ __all__ = [
     "found_panel",
     "gigabytes",
     "idle_heatmap",
+    "kept_boxes",
     "megabytes",
     "memory_shares",
     "memory_timeline",
@@ -85,6 +87,7 @@ __all__ = [
     "shared_slot",
     "sliders",
     "step_lanes",
+    "suppression_rounds",
     "suppression_step",
     "table_windows",
     "tensor_flow",

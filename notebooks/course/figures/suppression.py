@@ -3,17 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from course.figures.palette import BLACK, BLUE, SKY, VERMILLION
+from course.figures.palette import KIND_COLOURS
 from course.figures.pictures import around, draw_box, draw_legend, draw_picture, draw_tag, iou, tag_corner
-from course.figures.svg import FAINT, RULE, Canvas, Figure
+from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
 GAP, TOP, LIST, ROW, MARGIN = 14, 84, 250, 20, 6
 KEPT, NOW, REMOVED, WAITING = "kept", "kept now", "removed", "waiting"
 STYLE: dict[str, tuple[str, str | None]] = {
-    KEPT: (BLUE, None),
-    NOW: (BLACK, None),
-    REMOVED: (VERMILLION, "3 3"),
-    WAITING: (SKY, "6 2"),
+    KEPT: (KIND_COLOURS[0], None),
+    NOW: (INK, None),
+    REMOVED: (KIND_COLOURS[2], "3 3"),
+    WAITING: (KIND_COLOURS[1], "6 2"),
 }
 
 

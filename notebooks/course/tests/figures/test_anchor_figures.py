@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+import torch
 
 from course import figures
 from course.figures.palette import BLUE, ORANGE, VERMILLION
@@ -52,9 +53,33 @@ def test_suppression_goes_by_score_and_names_who_removed_whom():
     assert "3 kept, 2 removed, 0 waiting" in end.description and "removed by 2" in words(end)
 
 
-def test_the_end_is_that_of_nms():
-    import torch
+def test_rounds_say_who_is_given_back_and_what_had_removed_it():
+    row = np.array([[0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10]], dtype=float)
+    rule = (ops.box_iou(*2 * [torch.from_numpy(row)]) > 0.5).triu(diagonal=1).numpy()
+    history = [[True] * 3, [True, False, False], [True, False, True]]
+    figure = figures.suppression_rounds(IMAGE, row, rule, history)
+    assert figure.title == "Boxes kept after each round: 3, 1, 2"
+    assert "round 1 keeps 1; round 2 keeps 1, 3; of which 3 are given back" in figure.description
+    said = words(figure)
+    assert said.count("given back") == 1 and said.count("removed by 2") == 1 and said.count("removed by 1") == 2
+    assert len(drawn(figure, "polyline")) == 1  # the head of one arrow
 
+
+def test_rounds_refuse_what_does_not_belong_to_the_boxes():
+    with pytest.raises(ValueError, match="one entry for each of 5 boxes"):
+        figures.suppression_rounds(IMAGE, BOXES, np.eye(5), [[True] * 4])
+    with pytest.raises(ValueError, match="1 to 8 can be drawn"):
+        figures.suppression_rounds(IMAGE, BOXES, np.eye(5), [])
+
+
+def test_kept_boxes_are_drawn_side_by_side_and_numbered():
+    figure = figures.kept_boxes(IMAGE, BOXES, {"all": [True] * 5, "two": [True, False, True, False, False]}, "Kept")
+    assert {"all: 5", "two: 2"} <= set(words(figure))
+    assert "all: 1, 2, 3, 4, 5; two: 1, 3." in figure.description
+    assert len(drawn(figure, "image")) == 2
+
+
+def test_the_end_is_that_of_nms():
     boxes, scores = torch.from_numpy(BOXES).float()[None], torch.tensor([SCORES])
     for threshold in (0.2, 0.5, 0.9):
         kept = int(ops.nms_mask(ops.box_iou(boxes, boxes), scores, threshold).sum())
