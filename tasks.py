@@ -8,6 +8,7 @@
     bench       run every benchmark
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
     third-party run other projects' own tests on virtual GPUs                   (--suites DIR: your checkouts of them)
+    site        build the site of everything in build/site                      (--repo owner/name: with links to GitHub)
     lint        check format, style and types
     clean       remove the environment and the caches, never runs/ or data/
 
@@ -308,6 +309,11 @@ def third_party(python: Path, args: list[str]) -> int:
     ).returncode
 
 
+def site(python: Path, args: list[str]) -> int:
+    """Make static HTML of the notebooks, the catalogue, the pages and the API; nothing is asked of the network."""
+    return subprocess.run([str(python), "-m", "website.build", *args], cwd=ROOT).returncode
+
+
 def lint(python: Path, args: list[str]) -> int:
     """Format, style and types; all three report before any of them fails the command."""
     tools = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
@@ -329,7 +335,7 @@ def clean() -> int:
 
 COMMANDS = {
     command.__name__.replace("_", "-"): command
-    for command in (lab, fresh, test, notebooks, bench, oracle, third_party, lint)
+    for command in (lab, fresh, test, notebooks, bench, oracle, third_party, site, lint)
 }
 
 

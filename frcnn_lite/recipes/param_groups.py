@@ -23,8 +23,8 @@ def param_groups(
     """Groups for any `torch.optim` optimizer, one a pattern: "params", "lr" and "name".
 
     multipliers: pattern -> factor on `lr`. A pattern is the dotted name of a parameter or of a module around it, with
-    the wildcards of `fnmatch`: "backbone" takes `backbone.conv1.weight` and leaves `backbone2.conv1.weight`;
-    "*.bias" takes every bias. A factor of 0 keeps the group at rest. rest: factor of all parameters that no pattern
+    the wildcards of `fnmatch`: `backbone` takes `backbone.conv1.weight` and leaves `backbone2.conv1.weight`;
+    `*.bias` takes every bias. A factor of 0 keeps the group at rest. rest: factor of all parameters that no pattern
     names; without it such a parameter is an error. A shared parameter stands in one group, under all of its names.
     Raises ValueError naming the parameters that no pattern matches, those that two match, and patterns that match
     nothing; TypeError for what is not a module.

@@ -36,7 +36,7 @@ when they disagree.
 
 def page() -> str:
     """The whole of docs/failures.md."""
-    sections = [HEADER, _symptoms(), _contents()]
+    sections = [HEADER, symptoms("#{}"), _contents()]
     for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
         sections += [f"## {CHAPTERS[chapter]}\n", *map(_section, entries)]
     return "\n".join(sections)
@@ -65,15 +65,21 @@ def _contents() -> str:
     return "\n".join(["| entry | what happens | mark |", "|---|---|---|", *rows, ""])
 
 
-def _symptoms() -> str:
+def symptoms(address: str) -> str:
+    """A table of what people see; `address` is the link to an entry, with {} for its id."""
     asked = sorted((symptom.lower(), entry.id) for entry in catalogue() for symptom in entry.symptoms)
-    rows = [f"| {symptom} | [{name}](#{name}) |" for symptom, name in asked]
+    rows = [f"| {symptom} | [{name}]({address.format(name)}) |" for symptom, name in asked]
     return "\n".join(["## What one sees\n", "| symptom | entry |", "|---|---|", *rows, ""])
 
 
 def _section(entry: Failure) -> str:
     silent = ", silent" if entry.silent else ""
-    parts = [f"### {entry.id}\n", f"{entry.title}. **{entry.mark}{silent}**\n", _fenced(entry.message, "text")]
+    return f"### {entry.id}\n\n{entry.title}. **{entry.mark}{silent}**\n\n{text(entry)}"
+
+
+def text(entry: Failure) -> str:
+    """An entry as it is told: message, cause, program, repair, and where people met it."""
+    parts = [_fenced(entry.message, "text")]
     if entry.older:
         parts.append("In older versions: " + "; ".join(f"`{text}`" for text in entry.older) + "\n")
     parts.append(f"*Cause.* {entry.cause}\n")

@@ -1,0 +1,50 @@
+"""The API as pages: one for each module that others use, its text from the docstrings."""
+
+import importlib
+
+MODULES = {
+    "frcnn_lite": ("ops", "layers", "parallel", "recipes", "detection", "data", "engine", "export"),
+    "vgpu": ("",),
+    "multigpu": ("explain", "failures", "lint.finding"),
+}
+RECIPES = ("determinism", "inplace", "param_groups", "schedules")  # files to copy, each of which stands alone
+INDEX = """\
+# The API
+
+What other programs may import, from the docstrings. Commands say what they do themselves: `python -m frcnn_lite --help`,
+`python -m vgpu --help`, `python -m multigpu --help`.
+
+"""
+
+
+def pages() -> dict[str, str]:
+    """reStructuredText of each module's page by the module's name."""
+    found = {}
+    for package, names in MODULES.items():
+        for name in names:
+            module = f"{package}.{name}".rstrip(".")
+            parts = [f"{module}.{file}" for file in RECIPES] if name == "recipes" else [module]
+            found[module] = "\n".join([module, "=" * len(module), "", *map(documented, parts)])
+    return found
+
+
+def documented(module: str) -> str:
+    """A module's docstring and those of its public names; `__all__` lists them where a module gathers other files'."""
+    gathers = "   :imported-members:\n" if hasattr(importlib.import_module(module), "__all__") else ""
+    return f".. automodule:: {module}\n   :members:\n{gathers}"
+
+
+def with_code(app: object, what: str, name: str, item: object, options: object, lines: list[str]) -> None:
+    """Mark the programs of a docstring as code: blocks indented by four after an empty line. Called by autodoc."""
+    marked: list[str] = []
+    for k, line in enumerate(lines):
+        inside = bool(marked) and lines[k - 1].startswith("    ")
+        if line.startswith("    ") and not inside and k and not lines[k - 1]:
+            marked += [".. code-block:: python", ""]
+        marked.append(line)
+    lines[:] = marked
+
+
+def index() -> str:
+    """The list of the modules."""
+    return INDEX + "\n".join(f"- [`{module}`]({module}.rst)" for module in pages())

@@ -1,0 +1,118 @@
+"""Build the site: `python -m website.build [--out DIR] [--repo owner/name]`, which is what `make site` calls.
+
+It asks nothing of the network. `--repo` names the project at GitHub: with it pages link to their files there and
+notebooks to Colab; without it no page promises an address that does not exist.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+from course.series import PARTS
+from website import api, failures, layout, links, notebook
+
+CONFIGURATION = Path(__file__).parent
+IMAGES = {".svg", ".png", ".gif", ".jpg"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Gather the sources into a folder of their own, and have Sphinx make pages of them."""
+    parser = argparse.ArgumentParser(prog="python -m website.build", description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=layout.ROOT / "build" / "site", help="where the pages go")
+    parser.add_argument("--repo", type=repository, help="owner/name at GitHub, for links to files and Colab")
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        gather(Path(folder) / "source", options.repo or "")
+        code = sphinx(Path(folder), options.out, options.repo or "")
+    if code == 0:
+        megabytes = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file()) / 1e6
+        pages = len(list(options.out.rglob("*.html")))
+        print(f"{pages} pages, {megabytes:.1f} MB, in {options.out}: open index.html")
+    return code
+
+
+def repository(name: str) -> str:
+    """The argument of --repo."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise argparse.ArgumentTypeError(f"must be owner/name, as in pytorch/vision; got {name!r}")
+    return name
+
+
+def gather(source: Path, repo: str = "") -> None:
+    """Write the sources of all pages into the new folder `source`, in the form that Sphinx takes."""
+    shown = layout.layout()
+    put(source / "index.md", home() + contents(), layout.HOME, "index.md", shown, repo)
+    for path in sorted(shown.pages):
+        target = source / path
+        if path.endswith(".md"):
+            put(target, (layout.ROOT / path).read_text(encoding="utf-8"), path, path, shown, repo)
+            continue
+        nb = notebook.as_page(nbformat.read(layout.ROOT / path, as_version=4))
+        for cell in nb.cells:
+            if cell.cell_type == "markdown":
+                cell.source = links.on_site(cell.source, path, path, shown, repo)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(nb, target)
+    write(source / "failures" / "index.md", failures.index())
+    for name, text in failures.pages().items():
+        place = f"failures/{name}.md"
+        put(source / place, text, layout.CATALOGUE, place, shown, repo)
+    write(source / "api" / "index.md", api.index() + toctree("", [f"{name}" for name in api.pages()]))
+    for name, text in api.pages().items():
+        write(source / "api" / f"{name}.rst", text)
+    for image in sorted(path for path in shown.tracked if Path(path).suffix in IMAGES and path.startswith("docs/")):
+        (source / image).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(layout.ROOT / image, source / image)
+
+
+def put(target: Path, text: str, path: str, place: str, shown: layout.Layout, repo: str) -> None:
+    """Write a page of markdown whose text stands in the file `path` of the repository."""
+    write(target, links.on_site(text, path, place, shown, repo))
+
+
+def write(target: Path, text: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8", newline="\n")
+
+
+def home() -> str:
+    """The first page: README without the comments that mark what a program writes."""
+    return re.sub(r"<!--.*?-->\n", "", (layout.ROOT / layout.HOME).read_text(encoding="utf-8"))
+
+
+def contents() -> str:
+    """The menu: the notebooks part by part, the failures, the guides, the API."""
+    starts = sorted(PARTS)
+    parts = []
+    for start, end in zip(starts, [*starts[1:], "99"], strict=True):
+        members = [path for path in layout.notebooks() if start <= Path(path).name[:2] < end]
+        parts.append(toctree(PARTS[start], members))
+    parts.append(toctree("What fails on several GPUs", ["failures/index.md"]))
+    parts += [toctree(caption, pages) for caption, pages in layout.GUIDES.items()]
+    return "\n".join([*parts, toctree("The API", ["api/index.md"])])
+
+
+def toctree(caption: str, pages: list[str]) -> str:
+    """A part of the menu."""
+    names = [re.sub(r"\.(md|ipynb)$", "", page) for page in pages]
+    head = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+    return "\n".join(["", "```{toctree}", *head, "", *names, "```", ""])
+
+
+def sphinx(folder: Path, out: Path, repo: str) -> int:
+    """Sphinx's exit code; a warning, such as a link that leads nowhere, is an error."""
+    from sphinx.cmd.build import main as build
+
+    os.environ["FRCNN_LITE_REPO"] = repo
+    caches = ["--doctree-dir", str(folder / "doctrees"), "--conf-dir", str(CONFIGURATION)]
+    return build(["--quiet", "--fail-on-warning", "--keep-going", "-b", "html", *caches, str(folder / "source"), str(out)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

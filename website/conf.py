@@ -1,0 +1,58 @@
+"""Sphinx's settings. `website.build` gathers the sources and calls Sphinx with this folder as its configuration."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from website import api  # noqa: E402
+
+project = "frcnn_lite"
+repo = os.environ.get("FRCNN_LITE_REPO", "")  # owner/name at GitHub, or nothing
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+nb_execution_mode = "off"  # the stored outputs are what the tests hold
+nb_code_prompt_show = "Answer the question, then open the {type}"
+nb_code_prompt_hide = "Close the {type}"
+nb_ipywidgets_js = {}  # widgets need a kernel, and their scripts would be asked from a third party
+myst_heading_anchors = 5  # the anchors that GitHub makes
+default_role = "code"
+autodoc_typehints_format = "short"
+add_module_names = False
+suppress_warnings = ["myst.header", "myst.strikethrough"]
+
+html_theme = "sphinx_book_theme"
+html_title = "frcnn_lite: multi-GPU PyTorch"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_favicon = "static/icon.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
+html_copy_source = False  # the prepared ones would only confuse; the files themselves are at GitHub
+html_use_index = html_domain_indices = False  # the search finds more
+html_show_copyright = html_show_sphinx = False
+html_theme_options = {
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+    "navbar_persistent": [],
+    "footer_content_items": [],
+    "show_navbar_depth": 1,
+    "navigation_with_keys": True,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    **(
+        {
+            "repository_url": f"https://github.com/{repo}",
+            "use_repository_button": True,
+            "use_source_button": True,
+            "launch_buttons": {"colab_url": "https://colab.research.google.com"},
+        }
+        if repo
+        else {}
+    ),
+}
+
+
+def setup(app) -> None:  # noqa: ANN001  Sphinx calls it
+    """Let autodoc show the programs in our docstrings as programs."""
+    app.connect("autodoc-process-docstring", api.with_code, priority=400)  # before napoleon reads the sections

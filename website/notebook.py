@@ -1,0 +1,48 @@
+"""A stored notebook as a page: drawings in the page itself, outcomes and solutions folded, questions as they stand."""
+
+from nbformat import NotebookNode
+
+OUTCOME = "Outcome of the run"  # begins the text of an output that answers the question above
+FOLDED = "hide-output"  # tags of MyST-NB
+NO_SOURCE = "remove-input"
+SVG = "image/svg+xml"
+
+
+def as_page(nb: NotebookNode) -> NotebookNode:
+    """The notebook as MyST-NB takes it; changes `nb`."""
+    for cell in nb.cells:
+        if cell.cell_type != "code":
+            continue
+        tags = set(cell.metadata.get("tags", []))
+        if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            tags.add(NO_SOURCE)
+        if any(is_outcome(output) for output in cell.outputs):
+            tags.add(FOLDED)
+        cell.metadata["tags"] = sorted(tags)
+        cell.outputs = [in_page(output) for output in cell.outputs]
+    return nb
+
+
+def is_outcome(output: NotebookNode) -> bool:
+    """Whether an output answers a question that the reader was asked before."""
+    return output.get("data", {}).get("text/plain", "").startswith(OUTCOME)
+
+
+def in_page(output: NotebookNode) -> NotebookNode:
+    """An output as the page has it: a drawing stands in the page, so its words can be searched, read aloud and scaled."""
+    data = output.get("data", {})
+    if is_outcome(output):
+        answer = data["text/plain"].partition(": ")[2]
+        data["text/html"] = f'<p class="outcome"><b>Outcome:</b> {escaped(answer)}</p>'
+    elif SVG in data:
+        markup = data.pop(SVG)
+        data["text/html"] = f'<div class="drawing">{markup[markup.index("<svg") :]}</div>'
+    return output
+
+
+def escaped(text: str) -> str:
+    """Text as HTML; what stands between grave accents is code."""
+    import html
+
+    parts = html.escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
