@@ -8,7 +8,7 @@
     bench       run every benchmark
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
     third-party run other projects' own tests on virtual GPUs                   (--suites DIR: your checkouts of them)
-    site        build the site of everything in build/site                      (--repo owner/name: with links to GitHub)
+    site        build the site of everything in build/site                      (--repo owner/name: with links to it)
     lint        check format, style and types
     clean       remove the environment and the caches, never runs/ or data/
 

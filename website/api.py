@@ -11,8 +11,8 @@ RECIPES = ("determinism", "inplace", "param_groups", "schedules")  # files to co
 INDEX = """\
 # The API
 
-What other programs may import, from the docstrings. Commands say what they do themselves: `python -m frcnn_lite --help`,
-`python -m vgpu --help`, `python -m multigpu --help`.
+What other programs may import, from the docstrings. Commands say what they do themselves:
+`python -m frcnn_lite --help`, `python -m vgpu --help`, `python -m multigpu --help`.
 
 """
 

@@ -111,7 +111,9 @@ def sphinx(folder: Path, out: Path, repo: str) -> int:
 
     os.environ["FRCNN_LITE_REPO"] = repo
     caches = ["--doctree-dir", str(folder / "doctrees"), "--conf-dir", str(CONFIGURATION)]
-    return build(["--quiet", "--fail-on-warning", "--keep-going", "-b", "html", *caches, str(folder / "source"), str(out)])
+    return build(
+        ["--quiet", "--fail-on-warning", "--keep-going", "-b", "html", *caches, str(folder / "source"), str(out)]
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from website import api  # noqa: E402
+from website import api
 
 project = "frcnn_lite"
 repo = os.environ.get("FRCNN_LITE_REPO", "")  # owner/name at GitHub, or nothing
@@ -53,6 +53,6 @@ html_theme_options = {
 }
 
 
-def setup(app) -> None:  # noqa: ANN001  Sphinx calls it
+def setup(app) -> None:
     """Let autodoc show the programs in our docstrings as programs."""
     app.connect("autodoc-process-docstring", api.with_code, priority=400)  # before napoleon reads the sections

@@ -10,8 +10,8 @@ from multigpu.failures.page import symptoms, text
 INDEX = """\
 # What fails on several GPUs
 
-{count} failures: what one sees, why, and what mends it. Paste an error text into the search above, or ask in a terminal,
-where a whole traceback may be pasted too:
+{count} failures: what one sees, why, and what mends it. Paste an error text into the search, or ask in a terminal,
+which takes a whole traceback, too:
 
 ```sh
 python -m multigpu explain "found at least two devices"

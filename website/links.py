@@ -31,7 +31,9 @@ def on_site(text: str, path: str, place: str, layout: Layout, repo: str = "") ->
         inside = posixpath.normpath(posixpath.join(PurePosixPath(path).parent, file))
         page = layout.address(inside, anchor)
         if page is None:
-            return f"[{match['text']}](https://github.com/{repo}/{kind(inside)}/main/{inside})" if repo else match["text"]
+            return (
+                f"[{match['text']}](https://github.com/{repo}/{kind(inside)}/main/{inside})" if repo else match["text"]
+            )
         to = posixpath.relpath(f"{page}.md", PurePosixPath(place).parent)
         to = re.sub(r"\.md$", suffix(inside, page), to)
         return f"[{match['text']}]({to}{'' if inside == CATALOGUE else anchored(anchor)})"

@@ -1,5 +1,7 @@
 """A stored notebook as a page: drawings in the page itself, outcomes and solutions folded, questions as they stand."""
 
+import html
+
 from nbformat import NotebookNode
 
 OUTCOME = "Outcome of the run"  # begins the text of an output that answers the question above
@@ -29,7 +31,7 @@ def is_outcome(output: NotebookNode) -> bool:
 
 
 def in_page(output: NotebookNode) -> NotebookNode:
-    """An output as the page has it: a drawing stands in the page, so its words can be searched, read aloud and scaled."""
+    """An output as the page has it. A drawing stands in the page itself: its words can be searched and read aloud."""
     data = output.get("data", {})
     if is_outcome(output):
         answer = data["text/plain"].partition(": ")[2]
@@ -42,7 +44,5 @@ def in_page(output: NotebookNode) -> NotebookNode:
 
 def escaped(text: str) -> str:
     """Text as HTML; what stands between grave accents is code."""
-    import html
-
     parts = html.escape(text).split("`")
     return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))

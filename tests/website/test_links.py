@@ -16,7 +16,10 @@ SHOWN = Layout(
     [
         ("[x](../notebooks/01_x.ipynb)", "[x](../notebooks/01_x.ipynb)"),
         ("[x](../notebooks/01_x.ipynb#The-table-by-name)", "[x](../notebooks/01_x.ipynb#the-table-by-name)"),
-        ("[a `.cuda()`](../notebooks/01_x.ipynb#A-.cuda%28%29%2C-b)", "[a `.cuda()`](../notebooks/01_x.ipynb#a-cuda-b)"),
+        (
+            "[a `.cuda()`](../notebooks/01_x.ipynb#A-.cuda%28%29%2C-b)",
+            "[a `.cuda()`](../notebooks/01_x.ipynb#a-cuda-b)",
+        ),
         ("[top](../README.md)", "[top](../index.md)"),
         ("[e](../packages/multigpu/docs/failures.md#rows-lost)", "[e](../failures/rows-lost.md)"),
         ("[all](../packages/multigpu/docs/failures.md)", "[all](../failures/index.md)"),
@@ -32,7 +35,9 @@ def test_links_lead_where_the_page_is(written, on_the_site):
 
 
 def test_a_file_that_is_not_a_page_is_linked_at_github_where_the_project_has_an_address():
-    linked = links.on_site("[code](../frcnn_lite/ops/nms.py), [all](../frcnn_lite/ops)", "docs/a.md", "docs/a.md", SHOWN, "me/it")
+    linked = links.on_site(
+        "[code](../frcnn_lite/ops/nms.py), [all](../frcnn_lite/ops)", "docs/a.md", "docs/a.md", SHOWN, "me/it"
+    )
     assert linked == (
         "[code](https://github.com/me/it/blob/main/frcnn_lite/ops/nms.py), [all](https://github.com/me/it/tree/main/frcnn_lite/ops)"
     )

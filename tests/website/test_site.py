@@ -1,4 +1,4 @@
-"""The site as a visitor meets it: built once, served, and every page opened in Chromium, wide and narrow, light and dark.
+"""The site as a visitor meets it: built, served, and every page opened in Chromium, wide and narrow, light and dark.
 
 Needs Chromium and its driver; what needs no browser is tested without one.
 """
@@ -7,6 +7,8 @@ import functools
 import http.server
 import json
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import reader
 
 pytest.importorskip("sphinx", reason="the site is built by Sphinx")
 
-from website import build, layout
+from website import layout
 
 MEGABYTES = 30
 WIDE, NARROW = 1280, 390
@@ -43,14 +45,15 @@ const seen = new Set(), faint = [];
 const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
 while (walker.nextNode()) {
   const element = walker.currentNode.parentElement;
-  if (!walker.currentNode.data.trim() || element.closest("svg, script, style, .headerlink") || seen.has(element)) continue;
+  const words = walker.currentNode.data.trim().slice(0, 40);
+  if (!words || element.closest("svg, script, style, .headerlink") || seen.has(element)) continue;
   seen.add(element);
   if (!element.checkVisibility()) continue;
   const style = getComputedStyle(element), below = ground(element);
   const [a, b] = [light(over(parse(style.color), below)), light(below)];
   const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
-  if (ratio < (large ? 3 : 4.5) - 0.01) faint.push(`"${walker.currentNode.data.trim().slice(0, 40)}": ${ratio.toFixed(2)}`);
+  if (ratio < (large ? 3 : 4.5) - 0.01) faint.push(`"${words}": ${ratio.toFixed(2)}`);
 }
 return faint;
 """
@@ -84,7 +87,8 @@ THEME = "document.documentElement.dataset.theme = document.documentElement.datas
 def site(tmp_path_factory):
     """The folder of the built site."""
     out = tmp_path_factory.mktemp("site") / "html"
-    assert build.main(["--out", str(out)]) == 0  # a link or an anchor that leads nowhere is an error of the build
+    built = subprocess.run([sys.executable, "-m", "website.build", "--out", str(out)], cwd=layout.ROOT)
+    assert built.returncode == 0  # a link or an anchor that leads nowhere is an error of the build
     return out
 
 

@@ -24,8 +24,8 @@ python train.py 2>&1 | python -m multigpu explain
 **simulated only**: the program acts out what a GPU or its compiled kernel does, and a test runs it and its repair.
 **hardware** and **other library**: it takes a GPU, a network, a system or a library that the tests do not have. So
 there is no program, and the entry is told from its sources. **some runs**: the failure is a race, which some machines
-show in most runs and others never do, so no test can wait for it. A *silent* failure raises nothing; its program ends in an
-assertion of what one would expect. Every program begins with `import torch` and `from torch import nn`.
+show in most runs and others never do, so no test can wait for it. A *silent* failure raises nothing; its program ends
+in an assertion of what one would expect. Every program begins with `import torch` and `from torch import nn`.
 
 To search as you type, open [notebooks/failures.ipynb](../../../notebooks/failures.ipynb) in JupyterLab.
 
