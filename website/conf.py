@@ -29,6 +29,7 @@ html_css_files = ["site.css"]
 html_favicon = "static/icon.svg"
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_copy_source = False  # the prepared ones would only confuse; the files themselves are at GitHub
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_use_index = html_domain_indices = False  # the search finds more
 html_show_copyright = html_show_sphinx = False
 html_theme_options = {
