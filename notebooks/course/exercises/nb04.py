@@ -1,5 +1,6 @@
 """Exercises of notebook 04: the test for two GPUs, the current device of each thread, an array for a layer."""
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -58,6 +59,72 @@ def _exit_to_zero(events: Sequence[Event]) -> list[int]:
     return current_device([(e[0], "set_device", 0) if e[1] == "exit" else _as_set(e) for e in events])
 
 
+def _exit_ignored(events: Sequence[Event]) -> list[int]:
+    return current_device([(e[0], "cpu") if e[1] == "exit" else _as_set(e) for e in events])
+
+
+def _one_remembered(events: Sequence[Event]) -> list[int]:
+    """One device to go back to for each thread: a `with` inside a `with` overwrites it."""
+    now: dict[str, int] = {}
+    before: dict[str, int] = {}
+    seen = []
+    for thread, event, *argument in events:
+        if event == "enter":
+            before[thread] = now.get(thread, 0)
+        if event in ("enter", "set_device"):
+            now[thread] = argument[0]
+        elif event == "exit":
+            now[thread] = before[thread]
+        seen.append(now.get(thread, 0))
+    return seen
+
+
+def _with_wins(events: Sequence[Event]) -> list[int]:
+    """`set_device` inside a `with` waits until the `with` has ended."""
+    base: dict[str, int] = {}
+    inside: dict[str, list[int]] = {}
+    seen = []
+    for thread, event, *argument in events:
+        stack = inside.setdefault(thread, [])
+        if event == "set_device":
+            base[thread] = argument[0]
+        elif event == "enter":
+            stack.append(argument[0])
+        elif event == "exit":
+            stack.pop()
+        seen.append(stack[-1] if stack else base.get(thread, 0))
+    return seen
+
+
+def _outlives_the_with(events: Sequence[Event]) -> list[int]:
+    """`set_device` inside a `with` is still in force after it."""
+    kept: dict[str, list[int]] = {}
+    seen = []
+    for thread, event, *argument in events:
+        stack = kept.setdefault(thread, [0])
+        if event == "set_device":
+            kept[thread] = stack = argument * len(stack)
+        elif event == "enter":
+            stack.append(argument[0])
+        elif event == "exit":
+            stack.pop()
+        seen.append(stack[-1])
+    return seen
+
+
+def _none_at_first(events: Sequence[Event]) -> list[int | None]:
+    chosen: set[str] = set()
+    seen: list[int | None] = []
+    for gpu, (thread, event, *_) in zip(current_device(events), events, strict=True):
+        chosen |= {thread} if event in ("set_device", "enter") else set()
+        seen.append(gpu if thread in chosen else None)
+    return seen
+
+
+def _new_tensors_only(events: Sequence[Event]) -> list[int]:
+    return [gpu for gpu, event in zip(current_device(events), events, strict=True) if event[1] == "new tensor"]
+
+
 def _as_set(event: Event) -> Event:
     thread, kind, *argument = event
     return (thread, "set_device" if kind == "enter" else kind, *argument)
@@ -70,6 +137,8 @@ def _event_cases(random: Random) -> Sequence[Case]:
         [(a, "set_device", 2), (b, "new tensor"), (b, "set_device", 1), (a, "new tensor")],
         [(a, "device", 3), (a, "new tensor"), (a, "enter", 3), (a, "cpu"), (a, "exit")],
         [(a, "set_device", 1), (a, "enter", 3), (a, "exit"), (a, "new tensor")],
+        [(a, "enter", 1), (a, "enter", 2), (a, "exit"), (a, "exit"), (a, "new tensor")],
+        [(a, "enter", 1), (a, "set_device", 2), (a, "new tensor"), (a, "exit"), (a, "new tensor")],
     ]
     return [Case((events,)) for events in [*fixed, *(_drawn_events(random) for _ in range(20))]]
 
@@ -187,8 +256,30 @@ class _Guarded(_Plain):
         return self.scale if self.scale.device == x.device else torch.ones_like(x)
 
 
-_RIGHT = (_Buffer, _Weight, _Unsaved, _Moved)
-_WRONG = (_Plain, _Listed, _Function, _Numbered, _Guarded)
+class _Rounded(_Buffer):
+    """a buffer, and sums whose rounding depends on the number of rows"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + len(x) - len(x)
+
+
+class _Relative(_Buffer):
+    """a layer that measures each row by those beside it while it trains, as batch norm does"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x / x.amax(0) if self.training else x)
+
+
+@dataclass(frozen=True)
+class _OwnModule(Trial):
+    """Each test gets a module of its own: what one test has done to it is not handed to the next."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        return Trial(copy.deepcopy(self.args)).call(function)
+
+
+_RIGHT = (_Buffer, _Weight, _Unsaved, _Moved, _Rounded)
+_WRONG = (_Plain, _Listed, _Function, _Numbered, _Guarded, _Relative)
 
 
 def same_on_two_gpus(module: nn.Module, x: Tensor) -> None:
@@ -212,6 +303,18 @@ def _shapes_only(module: nn.Module, x: Tensor) -> None:
 
 def _runs_only(module: nn.Module, x: Tensor) -> None:
     nn.DataParallel(module, [0, 1])(x)
+
+
+def _bit_for_bit(module: nn.Module, x: Tensor) -> None:
+    assert torch.equal(nn.DataParallel(module, [0, 1])(x), module(x))
+
+
+def _in_evaluation(module: nn.Module, x: Tensor) -> None:
+    same_on_two_gpus(module.eval(), x)
+
+
+def _returns_the_comparison(module: nn.Module, x: Tensor) -> bool:
+    return torch.allclose(nn.DataParallel(module, [0, 1])(x), module(x))
 
 
 def _parameters_of_replicas(module: nn.Module, x: Tensor) -> None:
@@ -239,7 +342,7 @@ def _module_cases(random: Random) -> Sequence[Case]:
     drawn = random.sample(kinds, len(kinds))
     scales = [[2.0, 3.0, 4.0]] * len(fixed) + [[round(random.uniform(2, 9), 1) for _ in range(3)] for _ in drawn]
     return [
-        Trial((kind(scale), torch.rand(random.randint(4, 9), 3, device="cuda")))  # noqa: FL001 the case's GPU
+        _OwnModule((kind(scale), torch.rand(random.randint(4, 9), 3, device="cuda")))  # noqa: FL001 the case's GPU
         for kind, scale in zip([*fixed, *drawn], scales, strict=True)
     ]
 
@@ -335,9 +438,24 @@ EXERCISES = (
             ),
             Mistake(
                 "shapes only",
-                "your test looks at no number. A module that skips its scale on cuda:1 gives the right shapes.",
+                "no number makes your test fail: it compares shapes, or returns a comparison without an `assert`. A "
+                "module that skips its scale on cuda:1 gives the right shapes.",
                 "the counter of pytorch/pytorch issue 2864, 2017: every shape is right, and nothing raises",
-                answers=(_shapes_only, _runs_only),
+                answers=(_shapes_only, _runs_only, _returns_the_comparison),
+            ),
+            Mistake(
+                "bit for bit",
+                "your test compares bit for bit. A right module may round differently where a GPU has fewer rows, so "
+                "leave room for the last digits: `torch.testing.assert_close`.",
+                "asked about in pytorch/pytorch issue 14007, 2018",
+                answers=(_bit_for_bit,),
+            ),
+            Mistake(
+                "in evaluation",
+                "your test calls `module.eval()`. One of the modules is wrong in training alone: it measures each row "
+                "by those on the same GPU, as batch norm does (notebook 02). Test the mode in which a module is used.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_in_evaluation,),
             ),
             Mistake(
                 "attributes only",
@@ -391,17 +509,56 @@ EXERCISES = (
                 "what cupy/cupy issue 7466, 2023, met in CuPy before version 12",
                 answers=(_exit_to_zero,),
             ),
+            Mistake(
+                "none at first",
+                "you gave a thread no device until it chooses one. It starts with cuda:0.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_none_at_first,),
+            ),
+            Mistake(
+                "exit changes nothing",
+                "you left the device as it is where a `with` ends. It goes back to what was current before the `with`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_exit_ignored,),
+            ),
+            Mistake(
+                "one device remembered",
+                "you kept one device to go back to for each thread. A `with` inside a `with` overwrites it: keep a "
+                "stack.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_one_remembered,),
+            ),
+            Mistake(
+                "a with wins",
+                "you let a `with` win over a `set_device` inside it. `set_device` works at once, also in there.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_with_wins,),
+            ),
+            Mistake(
+                "outlives the with",
+                "you let a `set_device` inside a `with` outlive it. At its end the `with` puts back what was current "
+                "before it, whatever was set in between.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_outlives_the_with,),
+            ),
+            Mistake(
+                "new tensors only",
+                "you returned the devices of the new tensors. The list has an entry for *every* event, the device "
+                "right after it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_new_tensors_only,),
+            ),
         ),
     ),
     Exercise(
         key="04.bring_to",
-        task="The array as a tensor on the GPU where `layer`, an `nn.Linear` of your model or of a replica, has its "
-        "weight.",
+        task="The array as a tensor on the device, a GPU or the CPU, where `layer`, an `nn.Linear` of your model or of "
+        "a replica, has its weight.",
         reference=bring_to,
         cases=_layer_cases,
         agree=_same_place,
         hints=(
-            "Ask something that is on the right GPU for sure. Not the thread, and not a number.",
+            "Ask something that is on the right device for sure. Not the thread, and not a number.",
             "You know what an `nn.Linear` keeps its numbers in, by name: a replica has it under the same name.",
             "`torch.from_numpy(array).to(layer.weight.device)`",
         ),

@@ -29,6 +29,14 @@ def _one_list_of_lists(blobs: Sequence[Mapping[str, Any]], names: Sequence[str])
     return [[blob[name] for blob in blobs] for name in names]
 
 
+def _same_lists(given: Any, expected: Sequence[Sequence[Any]]) -> bool:
+    """Lists or tuples: `parallel_apply` takes both."""
+    mine, right = (
+        [part if isinstance(part, str | dict) else list(part) for part in lists] for lists in (given, expected)
+    )
+    return mine == right
+
+
 class _Boxes(nn.Module):
     """One layer that guesses a box for a picture. Returns the sum of distances to the true boxes, and their number."""
 
@@ -77,6 +85,41 @@ def _both_sums(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int)
     return _loop(model, inputs, steps, reduce=lambda sums, counts: sums.sum())
 
 
+def _backward_of_the_sum(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    """Returns the mean, and calls backward on the sum."""
+    return _loop(model, inputs, steps, backward=lambda sums, counts: sums.sum())
+
+
+def _backward_of_each_mean(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    """The mean of each device, each with a backward of its own."""
+    each = {"backward": lambda sums, counts: (sums / counts).sum()}
+    return _loop(model, inputs, steps, reduce=lambda sums, counts: (sums / counts).mean(), **each)
+
+
+def _deep_copy(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    """A second model on cuda:1, which no optimizer trains."""
+    return _loop(model, inputs, steps, replicas=[model, copy.deepcopy(model).to("cuda:1")])
+
+
+def _deep_copies(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    """A new copy in every step: right values in the first, and no gradient from cuda:1."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(steps):
+        models = [model, copy.deepcopy(model).to("cuda:1")]
+        sums, counts = nn.parallel.gather(nn.parallel.parallel_apply(models, inputs, devices=[0, 1]), 0)
+        loss = sums.sum() / counts.sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses).tolist()
+
+
+def _no_step(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    return _loop(model, inputs, steps, rate=0.0)
+
+
 def _gradients_kept(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
     return _loop(model, inputs, steps, clears=False)
 
@@ -89,17 +132,20 @@ def _loop(
     devices: Any = (0, 1),
     reduce: Any = lambda sums, counts: sums.sum() / counts.sum(),
     clears: bool = True,
+    backward: Any = None,
+    rate: float = 0.1,
 ) -> list[float]:
     """The loop with one thing done differently."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     losses = []
     for _ in range(steps):
         used = nn.parallel.replicate(model, [0, 1]) if replicas is None else replicas
         outputs = nn.parallel.parallel_apply(used, inputs, devices=devices and [*devices])
-        loss = reduce(*nn.parallel.gather(outputs, 0))
+        gathered = nn.parallel.gather(outputs, 0)
+        loss = reduce(*gathered)
         if clears:
             optimizer.zero_grad()
-        loss.backward()
+        (loss if backward is None else backward(*gathered)).backward()
         optimizer.step()
         losses.append(loss.detach())
     return torch.stack(losses).tolist()  # read once at the end: each step would wait for it
@@ -126,8 +172,10 @@ def _training_cases(random: Random) -> Sequence[Case]:
 
 
 def _close(given: Any, expected: Sequence[float]) -> bool:
-    return len(given) == len(expected) and all(
-        abs(float(a) - b) < 1e-4 * max(1, abs(b)) for a, b in zip(given, expected, strict=True)
+    """Lists of numbers, or of tensors that may have a graph."""
+    numbers = [value.item() if isinstance(value, Tensor) else float(value) for value in given]
+    return len(numbers) == len(expected) and all(
+        abs(mine - right) < 1e-4 * max(1, abs(right)) for mine, right in zip(numbers, expected, strict=True)
     )
 
 
@@ -137,6 +185,7 @@ EXERCISES = (
         task="For each blob, a dict, the list of its values in the order of `names`, the arguments of forward.",
         reference=argument_lists,
         cases=_blob_cases,
+        agree=_same_lists,
         hints=(
             "One list for each blob, so one for each device.",
             "The order is that of `names`, whatever the order of the dict; nothing is left out.",
@@ -152,16 +201,33 @@ EXERCISES = (
             ),
             Mistake(
                 "in the order of the dict",
-                "you took the values in the order of the dict. A loader may build it in any order; forward takes its "
-                "arguments in the order of its signature.",
+                "you took the values in the order of the dict, or of the alphabet. A loader may build a dict in any "
+                "order; forward takes its arguments in the order of its signature, which is that of `names`.",
                 "what code42/code42cli pull request 27, 2020, repairs in a command line",
-                answers=(lambda blobs, names: [[*blob.values()] for blob in blobs],),
+                answers=(
+                    lambda blobs, names: [[*blob.values()] for blob in blobs],
+                    lambda blobs, names: [[blob[name] for name in sorted(names)] for blob in blobs],
+                ),
             ),
             Mistake(
                 "one list for each argument",
                 "you made one list for each argument. `parallel_apply` takes one for each replica: it counts them.",
                 "the assertion asked about in zhanghang1989/PyTorch-Encoding issue 202, 2019",
                 answers=(_one_list_of_lists,),
+            ),
+            Mistake(
+                "dicts",
+                "you made a dict for each replica. `parallel_apply` calls `module(*arguments)` with each list; dicts "
+                "of arguments by name are its third parameter, `kwargs_tup`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda blobs, names: [{name: blob[name] for name in names} for blob in blobs],),
+            ),
+            Mistake(
+                "one list for all",
+                "you put the arguments of all devices into one list. `parallel_apply` takes a list *of lists*, one for "
+                "each replica.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda blobs, names: [blob[name] for blob in blobs for name in names],),
             ),
         ),
     ),
@@ -199,13 +265,27 @@ EXERCISES = (
                 "you took the mean of the two means. The GPUs have different numbers of boxes: add the sums, add the "
                 "counts, divide once.",
                 "met with gradient accumulation in huggingface/transformers issue 34242, 2024; see notebook 03",
-                answers=(_mean_of_means,),
+                answers=(_mean_of_means, _backward_of_each_mean),
             ),
             Mistake(
                 "not divided",
-                "you added up the losses of all boxes and did not divide by their number.",
+                "you called backward on the sum of the losses of all boxes, and did not divide it by their number.",
                 "huggingface/transformers issue 34242, 2024, on what to divide a gathered loss by",
-                answers=(_both_sums,),
+                answers=(_both_sums, _backward_of_the_sum),
+            ),
+            Mistake(
+                "a copy is not a replica",
+                "you put a `deepcopy` of the model on cuda:1. It has weights of its own: its gradients do not arrive "
+                "in the model, and no optimizer changes it. `replicate` copies *and* connects.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_deep_copy, _deep_copies),
+            ),
+            Mistake(
+                "no step",
+                "your losses are those of a model that does not change: `optimizer.step()` is missing, or the "
+                "optimizer has the weights of a copy.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_no_step,),
             ),
             Mistake(
                 "gradients kept",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,8 @@ from course.balance import balanced_chunks
 from course.learn.exercise import Case, Exercise, Mistake, Trial
 
 LossOf = Callable[[Tensor, Tensor, list[int]], Tensor]
+RIGHT, ROUNDED = "the mean of all rows", "the mean of all rows, rounded differently"
+NO_EMPTY_PART = "right, but nan where a part is empty"
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,29 @@ def _optimizer_everywhere(rows: list[int], row: int, output: int, weights: int, 
     return [first, *(size + states * weights for size in others)]
 
 
+def _own_rows_not_copied(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    first, *others = held(rows, row, output, weights, states)
+    return [first - rows[0] * output, *others]
+
+
+def _moved(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    return [size - own * output for size, own in zip(held(rows, row, output, weights, states), rows, strict=True)]
+
+
+def _no_copies_of_the_weights(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    first, *others = held(rows, row, output, weights, states)
+    return [first, *(size - weights for size in others)]
+
+
+def _with_gradients(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    first, *others = held(rows, row, output, weights, states)
+    return [first + weights, *others]
+
+
+def _gradients_everywhere(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
+    return [size + weights for size in held(rows, row, output, weights, states)]
+
+
 def _held_cases(random: Random) -> Sequence[Case]:
     fixed = [([4, 20, 20, 20], 30, 10, 96, 1), ([15, 15, 15, 15], 10, 40, 60, 2), ([4, 20, 20, 20], 30, 1, 96, 0)]
     drawn = [
@@ -86,6 +112,11 @@ def _right(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
     return torch.cat(_each(scores, target, sizes)).mean()
 
 
+def _rounded_differently(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
+    """Right, and apart from the others in the last digit, as where the parts are added in a different order."""
+    return _right(scores, target, sizes) * (1 + 3e-7)
+
+
 def _mean_of_means(scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
     return torch.stack([losses.mean() for losses in _each(scores, target, sizes) if len(losses)]).mean()
 
@@ -114,17 +145,37 @@ def _with_a_row_for_each(loss_of: LossOf) -> None:
     assert torch.allclose(loss_of(scores, target, [1, 3, 2]), F.cross_entropy(scores, target))
 
 
+def _all_alike(loss_of: LossOf) -> None:
+    scores, target = torch.zeros(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    for sizes in ([1, 3, 2], [0, 4, 2]):
+        assert torch.allclose(loss_of(scores, target, sizes), F.cross_entropy(scores, target))
+
+
+def _bit_for_bit(loss_of: LossOf) -> None:
+    scores, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    for sizes in ([1, 3, 2], [0, 4, 2]):
+        assert loss_of(scores, target, sizes) == torch.cat(_each(scores, target, sizes)).mean()
+
+
+def _is_bit_for_bit(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """The wrong programs fail, and of the right ones the one that rounds differently, by an assertion."""
+    ended = {case.args[0].name: end for case, end in zip(cases, given, strict=True)}
+    failed = not ended[ROUNDED].passed and ended[ROUNDED].why.startswith("AssertionError")
+    return failed and not any(end.passed for name, end in ended.items() if name not in (RIGHT, NO_EMPTY_PART))
+
+
 def _runs(loss_of: LossOf) -> None:
     assert loss_of(torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2]), [1, 3, 2]) > 0
 
 
 def _loss_cases(random: Random) -> Sequence[Case]:
     fixed = {
-        "the mean of all rows": _right,
+        RIGHT: _right,
+        ROUNDED: _rounded_differently,
         "a mean of means": _mean_of_means,
         "the mean of the first part": _of_the_first,
         "a sum of means": _sum_of_means,
-        "right, but nan where a part is empty": _stops_at_no_rows,
+        NO_EMPTY_PART: _stops_at_no_rows,
     }
     factor = 1 + random.randint(1, 999) / 1000
     programs = [Program(name, run) for name, run in fixed.items()]
@@ -150,6 +201,39 @@ def _none(rows: int, gpus: int, row: int, extra: int) -> int:
 
 def _even(rows: int, gpus: int, row: int, extra: int) -> int:
     return rows // gpus
+
+
+def _others_do_not_grow(rows: int, gpus: int, row: int, extra: int) -> int:
+    return rows // gpus - extra // row
+
+
+def _others_do_not_grow_from_0(rows: int, gpus: int, row: int, extra: int) -> int:
+    return max(0, rows // gpus - extra // row)
+
+
+def _others_do_not_grow_rounded_up(rows: int, gpus: int, row: int, extra: int) -> int:
+    return max(0, rows // gpus + -extra // row)
+
+
+def _smaller_of_two(rows: int, gpus: int, row: int, extra: int) -> int:
+    def fullest(first: int) -> int:
+        own, *others = balanced_chunks(rows, gpus, first)
+        return max(extra + own * row, max(others) * row)
+
+    return min(range(rows // gpus + 1), key=fullest)
+
+
+def _of_cut_rows(rows: int, gpus: int, row: int, extra: int) -> float:
+    """Where all GPUs would hold the same, if rows could be cut."""
+    return rows / gpus - extra * (gpus - 1) / (gpus * row)
+
+
+def _rounded(rows: int, gpus: int, row: int, extra: int) -> int:
+    return max(0, round(_of_cut_rows(rows, gpus, row, extra)))
+
+
+def _is_near_the_formula(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(abs(mine - max(0, _of_cut_rows(*case.args))) <= 1 for case, mine in zip(cases, given, strict=True))
 
 
 def _row_cases(random: Random) -> Sequence[Case]:
@@ -201,6 +285,26 @@ EXERCISES = (
                 "right for DistributedDataParallel, with an optimizer in each process: PyTorch 2.15, 2026",
                 answers=(_optimizer_everywhere,),
             ),
+            Mistake(
+                "moved, not copied",
+                "you moved outputs that are copied. `gather` writes all rows into a new tensor, those of GPU 0 as "
+                "well, and the outputs of the replicas are still there.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_own_rows_not_copied, _moved),
+            ),
+            Mistake(
+                "no copies of the weights",
+                "you left the weights on GPU 0 alone. Each replica has a copy of all of them until backward is over.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_no_copies_of_the_weights,),
+            ),
+            Mistake(
+                "gradients",
+                "you counted gradients. At this moment there are none: `zero_grad()` has made them None, and backward "
+                "has not begun.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_with_gradients, _gradients_everywhere),
+            ),
         ),
     ),
     Exercise(
@@ -235,6 +339,20 @@ EXERCISES = (
                 "a step that runs was taken for a right one in airsplay/lxmert issue 17, 2019",
                 answers=(_runs,),
             ),
+            Mistake(
+                "all rows alike",
+                "your test gives all rows the same loss. Then the mean of any of them is the mean of all.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_all_alike,),
+            ),
+            Mistake(
+                "bit for bit",
+                "your test compares bit for bit. A right program may add in a different order, on which the last "
+                "digits of a float depend: use `torch.allclose`.",
+                "asked about in pytorch/pytorch issue 14007, 2018",
+                answers=(_bit_for_bit,),
+                recognise=_is_bit_for_bit,
+            ),
         ),
     ),
     Exercise(
@@ -262,6 +380,28 @@ EXERCISES = (
                 "you gave all GPUs the same. That is what DataParallel does.",
                 "the question of pytorch/pytorch issue 11730, 2018",
                 answers=(_even,),
+            ),
+            Mistake(
+                "where the rows go",
+                "you took rows from the first GPU until its extra was made up for, and forgot that the others take "
+                "these rows over, and grow.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_others_do_not_grow, _others_do_not_grow_from_0, _others_do_not_grow_rounded_up),
+            ),
+            Mistake(
+                "the smaller of two",
+                "you found the best peak, and of the numbers that reach it the smallest. The largest is asked for: it "
+                "leaves less work to the others.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_smaller_of_two,),
+            ),
+            Mistake(
+                "a rounded formula",
+                "your formula is right for rows that can be cut into pieces. Rows are whole: compare the peaks of the "
+                "numbers around it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_rounded,),
+                recognise=_is_near_the_formula,
             ),
         ),
     ),

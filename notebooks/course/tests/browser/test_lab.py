@@ -1,6 +1,7 @@
 """What a reader does in JupyterLab: run all cells, move a slider, search. Needs Chromium and its driver."""
 
-from reader import all_of, move_a_slider, run_all, show, tagged, wait_for
+import pytest
+from reader import all_of, cells_of, move_a_slider, run_all, show, tagged, wait_for
 
 
 def test_run_all_cells_and_move_a_slider(lab, browser):
@@ -30,3 +31,59 @@ def test_search_the_failures(lab, browser):
 
     (title,) = wait_for("one result", lambda: found if len(found := titles()) == 1 else None)
     assert title.startswith("two-devices:")
+
+
+# The contrast of every piece of text of a notebook's prose and outputs, but for drawings, which bring their own ground.
+FAINT = """
+const seen = colour => colour.match(/[\\d.]+/g).map(Number);
+const luminance = ([r, g, b]) => [r, g, b].map(x => x / 255)
+  .map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, x, k) => sum + x * [0.2126, 0.7152, 0.0722][k], 0);
+const ground = element => {
+  for (; element; element = element.parentElement) {
+    const colour = seen(getComputedStyle(element).backgroundColor);
+    if (colour.length < 4 || colour[3] > 0.5) return colour;
+  }
+  return [255, 255, 255];
+};
+const found = [];
+for (const part of arguments[0].querySelectorAll(".jp-OutputArea-output, .jp-RenderedMarkdown")) {
+  const walk = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const box = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || !box.checkVisibility()) continue;
+    if (box.closest("svg, style, .jp-InternalAnchorLink")) continue;
+    const two = [luminance(seen(getComputedStyle(box).color)), luminance(ground(box))].sort((a, b) => b - a);
+    const contrast = (two[0] + 0.05) / (two[1] + 0.05);
+    found.push([contrast, walk.currentNode.data.trim().slice(0, 60)]);
+  }
+}
+return found;
+"""
+# What stands beyond the right edge of its cell, but for what scrolls by itself: drawings, sources, tables of text.
+BEYOND = """
+return [...arguments[0].querySelectorAll("p, li, h1, h2, h3, summary, label")]
+  .filter(part => part.checkVisibility() && !part.closest("svg, table"))
+  .map(part => [part.getBoundingClientRect().right - arguments[0].getBoundingClientRect().right, part.textContent])
+  .filter(([over, text]) => over > 1).map(([over, text]) => `${text.slice(0, 60)}: ${over.toFixed(0)} px`);
+"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_words_can_be_read_in_both_themes_and_on_every_page(lab, browser, theme):
+    lab.open(browser, "03_a_loss_is_a_sum_and_a_count.ipynb")
+    run = "const done = arguments[1]; window.jupyterapp.commands.execute(...arguments[0]).then(done, done)"
+    browser.execute_async_script(run, ["apputils:change-theme", {"theme": theme}])
+    if browser.execute_script("return !window.jupyterapp.shell.leftCollapsed"):
+        browser.execute_async_script(run, ["application:toggle-left-area", {}])
+    cells = cells_of(browser)
+    shown = [k for k, cell in enumerate(cells) if cell["cell_type"] == "markdown"][:6]
+    for width in (390, 900, 1440):
+        size = {"width": width, "height": 2000, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        for position in [*shown, *tagged(cells, "predict"), *tagged(cells, "solution"), len(cells) - 1]:
+            cell = show(browser, position)
+            pieces = wait_for("words", lambda cell=cell: browser.execute_script(FAINT, cell))
+            assert [text for contrast, text in pieces if contrast < 4.5] == [], f"{theme}, {width} px, cell {position}"
+            beyond = browser.execute_script(BEYOND, cell)
+            assert beyond == [], f"{theme}, {width} px, cell {position}"

@@ -97,7 +97,8 @@ def test_02_a_new_thread_starts_on_gpu_0_and_records_gradients():
         thread.start()
         thread.join()
     assert found == [(0, True)]
-    assert says("02", "A new thread starts on GPU 0 and records gradients, whatever the caller has chosen")
+    assert says("02", "two things are set first: the replica's own GPU, and whether gradients are recorded")
+    assert says("04", "a new thread starts with `cuda:0`")
 
 
 def test_00_what_is_said_of_dataparallel_and_ddp():
