@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
 
-BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW = 122, 46, 144, 54
+BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW = 127, 46, 149, 54
 LEFT, TOP, LETTERS, LINES = 16, 56, 15, 3  # letters of a title in a line of a box, and lines
 
 

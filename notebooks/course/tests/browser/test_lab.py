@@ -87,3 +87,8 @@ def test_words_can_be_read_in_both_themes_and_on_every_page(lab, browser, theme)
             assert [text for contrast, text in pieces if contrast < 4.5] == [], f"{theme}, {width} px, cell {position}"
             beyond = browser.execute_script(BEYOND, cell)
             assert beyond == [], f"{theme}, {width} px, cell {position}"
+    colours = "color: rgb(128, 128, 128); background: rgb(110, 110, 110)"
+    paint = f"arguments[0].querySelector('p').style.cssText = '{colours}; width: 3000px'"
+    browser.execute_script(paint, first := show(browser, shown[0]))
+    assert any(contrast < 4.5 for contrast, _ in browser.execute_script(FAINT, first)), "it would not see grey on grey"
+    assert browser.execute_script(BEYOND, first), "it would not see a line that is too wide"

@@ -68,7 +68,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg"><title>Rows</title><desc>Ten rows
 
 @pytest.fixture(autouse=True)
 def small_glossary(monkeypatch):
-    terms = [Term("chunk", "01", "A part."), Term("rank", "03", "A number."), Term("RoI", "12", "A box.")]
+    terms = [Term("chunk", "01", "A part."), Term("rank", "03", "A number."), Term("RoI", "29", "A box.")]
     monkeypatch.setattr(rules, "GLOSSARY", terms)
 
 
@@ -182,7 +182,7 @@ REPLACED = [  # rule, what stands in the good notebook, what stands in the bad o
     ("terms_at_first_use", "*chunk*", "chunk", "no cell explains 'chunk': it should stand there as *chunk*"),
     ("terms_at_first_use", "*chunk*", "*chunk of rows*", "no cell explains 'chunk'"),
     ("terms_at_first_use", "The batch is", "On this rank the batch is", "cell 2 says 'rank', which 03 explains"),
-    ("terms_at_first_use", "Why five?", "Why five RoIs?", "says 'RoI', which 12 explains"),
+    ("terms_at_first_use", "Why five?", "Why five RoIs?", "says 'RoI', which 29 explains"),
     ("links", "00_start_here.ipynb)\\", "00_begin.ipynb)\\", "00_begin.ipynb, which is not there"),
 ]
 
@@ -338,6 +338,6 @@ def test_what_to_read_next_may_use_words_of_later_notebooks(tmp_path):
 
 def test_a_notebook_that_comes_later_may_use_every_word(tmp_path):
     cells = [*good_cells(), new_markdown_cell("A rank has one RoI.")]
-    assert faults("terms_at_first_use", cells, tmp_path, name="17_scatter.ipynb") == ""
-    assert faults("terms_at_first_use", cells, tmp_path, name="12_scatter.ipynb") == "", "12 has no marks yet"
+    assert faults("terms_at_first_use", cells, tmp_path, name="30_scatter.ipynb") == ""
+    assert faults("terms_at_first_use", cells, tmp_path, name="29_scatter.ipynb") == "", "29 has no marks yet"
     assert "no cell explains 'rank'" in faults("terms_at_first_use", cells, tmp_path, name="03_scatter.ipynb")
