@@ -26,6 +26,7 @@ GUIDES = {
     "The project": [
         "docs/architecture.md",
         "docs/detector.md",
+        "docs/glossary.md",
         "docs/verdicts.md",
         "data/README.md",
         "docs/adding-a-notebook.md",

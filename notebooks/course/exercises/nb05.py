@@ -98,7 +98,7 @@ def _backward_of_each_mean(model: nn.Module, inputs: Sequence[Sequence[Tensor]],
 
 def _deep_copy(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
     """A second model on cuda:1, which no optimizer trains."""
-    return _loop(model, inputs, steps, replicas=[model, copy.deepcopy(model).to("cuda:1")])
+    return _loop(model, inputs, steps, replicas=[model, copy.deepcopy(model).to("cuda:1")])  # noqa: FL004 the mistake itself
 
 
 def _deep_copies(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
@@ -106,7 +106,7 @@ def _deep_copies(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: in
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for _ in range(steps):
-        models = [model, copy.deepcopy(model).to("cuda:1")]
+        models = [model, copy.deepcopy(model).to("cuda:1")]  # noqa: FL004 the mistake itself
         sums, counts = nn.parallel.gather(nn.parallel.parallel_apply(models, inputs, devices=[0, 1]), 0)
         loss = sums.sum() / counts.sum()
         optimizer.zero_grad()
