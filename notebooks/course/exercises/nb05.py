@@ -92,8 +92,11 @@ def _backward_of_the_sum(model: nn.Module, inputs: Sequence[Sequence[Tensor]], s
 
 def _backward_of_each_mean(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
     """The mean of each device, each with a backward of its own."""
-    each = {"backward": lambda sums, counts: (sums / counts).sum()}
-    return _loop(model, inputs, steps, reduce=lambda sums, counts: (sums / counts).mean(), **each)
+
+    def mean(sums: Tensor, counts: Tensor) -> Tensor:
+        return (sums / counts).mean()
+
+    return _loop(model, inputs, steps, reduce=mean, backward=lambda sums, counts: (sums / counts).sum())
 
 
 def _deep_copy(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
