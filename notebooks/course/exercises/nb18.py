@@ -1,16 +1,88 @@
-"""Exercises of notebook 18: class weights that stay finite, images numbered on their replica, cached anchors."""
+"""Exercises of notebook 18: a layer in NumPy, class weights that stay finite, a test for a layer on any GPU."""
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
+from frcnn_lite import ops
 
 POST = "the post on a multi-GPU Faster R-CNN, about 2017"
+
+
+# ---- 18.in_numpy
+
+
+@dataclass(frozen=True)
+class Current(Case):
+    """A call while the GPU number `gpu` is current."""
+
+    gpu: int = 0
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        with torch.cuda.device(self.gpu):
+            return super().call(function)
+
+    def show(self, name: str) -> str:
+        return f"{super().show(name)} while cuda:{self.gpu} is current"
+
+
+@dataclass(frozen=True)
+class BestBoxes:
+    """Scores and boxes in, the best `count` boxes and their labels out, all of them arrays."""
+
+    count: int
+
+    def __call__(self, scores: np.ndarray, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        order = np.argsort(-scores, kind="stable")[: self.count]
+        return boxes[order], order % 3
+
+    def __repr__(self) -> str:
+        return f"<the best {self.count} boxes, in NumPy>"
+
+
+def in_numpy(function: Callable[..., tuple[np.ndarray, ...]], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    arrays = [x.detach().cpu().numpy() if isinstance(x, Tensor) else x for x in (scores, *others)]
+    return tuple(torch.from_numpy(array).to(scores.device) for array in function(*arrays))
+
+
+def _brought(bring: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
+    def answer(function: Callable[..., Any], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
+        return tuple(bring(result.cpu(), scores) for result in in_numpy(function, scores, *others))
+
+    return answer
+
+
+def _entered(result: Tensor, scores: Tensor) -> Tensor:
+    with torch.cuda.device(scores.get_device()):
+        return result.cuda()
+
+
+def _layer_cases(random: Random) -> Sequence[Case]:
+    """Scores on several devices while different ones are current; boxes as a tensor or as an array."""
+    places = [("cuda:1", 0), ("cuda:0", 1), ("cuda:1", 1), ("cpu", 0)]
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    cases: list[Case] = []
+    for k, (device, current) in enumerate(places * 2):
+        n = 6 if k == 0 else random.randint(3, 12)
+        scores = torch.rand(n, generator=generator).to(device).requires_grad_()
+        boxes = torch.rand(n, 4, generator=generator)
+        given = boxes.numpy() if k % 2 == 0 else boxes.to(device)
+        cases.append(Current((BestBoxes(random.randint(1, n)), scores, given), gpu=current))
+    return cases
+
+
+def _same_tensors(given: Any, expected: tuple[Tensor, ...]) -> bool:
+    pairs = zip(given, expected, strict=True)
+    return all(a.device == b.device and a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+
+
+# ---- 18.class_weights
 
 
 def same_tensor(given: Any, expected: Tensor) -> bool:
@@ -47,69 +119,148 @@ def _label_cases(random: Random) -> Sequence[Case]:
     return [Case((torch.tensor(labels, device=device), 4)) for device, labels in fixed + drawn]
 
 
-def rois_of(boxes: Tensor, first_image: int) -> Tensor:
+# ---- 18.test_pool
+
+Pool = Callable[[Tensor, Tensor], Tensor]
+
+
+def pooled(features: Tensor, boxes: Tensor) -> Tensor:
+    """(N, C, H, W) features and (N, K, 4) boxes, K for each image, to (N * K, C, 2, 2) maxima."""
     images, count = boxes.shape[:2]
-    index = torch.arange(images, device=boxes.device, dtype=boxes.dtype).repeat_interleave(count)
-    return torch.cat([index[:, None], boxes.flatten(0, 1)], dim=1)
+    number = torch.arange(images, device=boxes.device).repeat_interleave(count)
+    rois = torch.cat([number[:, None].to(boxes), boxes.flatten(0, 1)], dim=1)
+    return ops.roi_pool(features, rois, 2, 1.0)
 
 
-def _numbered_from(start: Callable[[int], int], step: int) -> Callable[[Tensor, int], Tensor]:
-    def answer(boxes: Tensor, first_image: int) -> Tensor:
-        rois = rois_of(boxes, first_image)
-        rois[:, 0] = rois[:, 0] * step + start(first_image)
-        return rois
+def _current_gpu(features: Tensor, boxes: Tensor) -> Tensor:
+    out = torch.zeros(len(boxes.flatten(0, 1)), features.shape[1], 2, 2).cuda()  # noqa: FL001 the mistake itself
+    return out + pooled(features, boxes)
+
+
+def _always_image_0(features: Tensor, boxes: Tensor) -> Tensor:
+    return pooled(features[:1], boxes.flatten(0, 1)[None])
+
+
+def _left_on_gpu_0(features: Tensor, boxes: Tensor) -> Tensor:
+    return pooled(features, boxes).to("cuda:0")
+
+
+@dataclass
+class _Cached:
+    """Keeps the image numbers of its first call, on the GPU where that call was made."""
+
+    kept: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+
+    def __call__(self, features: Tensor, boxes: Tensor) -> Tensor:
+        images, count = boxes.shape[:2]
+        if (images, count) not in self.kept:
+            number = torch.arange(images, device=boxes.device).repeat_interleave(count)
+            self.kept[images, count] = number[:, None].to(boxes)
+        rois = torch.cat([self.kept[images, count], boxes.flatten(0, 1)], dim=1)
+        return ops.roi_pool(features, rois, 2, 1.0)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Makes a layer, a fresh one for each trial; `words` say which one it is."""
+
+    words: str
+    make: Callable[[], Pool]
+    number: int = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.words}, trial {self.number}>"
+
+
+class PoolTrial(Trial):
+    """The reader's test is given the layer that the program makes, and the right one to compare with on the CPU."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        program: Program = self.args[0]
+        layer = program.make()
+        with torch.cuda.device(0):  # noqa: FL001 as in a thread of one's own
+            return Trial((layer, pooled)).call(function)
+
+    def show(self, name: str) -> str:
+        return f"{name} of {self.args[0]!r}"
+
+
+_PROGRAMS = (
+    ("a right layer", lambda: pooled),
+    ("a layer with a bare .cuda()", lambda: _current_gpu),
+    ("a layer that takes every box from image 0", lambda: _always_image_0),
+    ("a layer that leaves its result on cuda:0", lambda: _left_on_gpu_0),
+    ("a layer that keeps a tensor of its first call", _Cached),
+)
+
+
+def _pool_cases(random: Random) -> Sequence[Case]:
+    cases = [PoolTrial((Program(words, make),)) for words, make in _PROGRAMS]
+    drawn = random.sample(_PROGRAMS, len(_PROGRAMS))
+    return cases + [PoolTrial((Program(words, make, random.randint(1, 999)),)) for words, make in drawn]
+
+
+def test_pool(layer: Pool, right: Pool) -> None:
+    features, boxes = torch.rand(2, 3, 8, 8), torch.tensor([[0.0, 0, 5, 5], [2, 1, 7, 6]]).repeat(2, 1, 1)
+    for gpu in ("cuda:0", "cuda:1"):  # the same layer on both
+        out = layer(features.to(gpu), boxes.to(gpu))
+        assert str(out.device) == gpu, f"the result is on {out.device}"
+        torch.testing.assert_close(out.cpu(), right(features, boxes))
+
+
+def _test_on(
+    gpus: Sequence[str], images: int = 2, enter: bool = False, place: bool = True
+) -> Callable[[Pool, Pool], None]:
+    def answer(layer: Pool, right: Pool) -> None:
+        features, boxes = torch.rand(images, 3, 8, 8), torch.tensor([[0.0, 0, 5, 5], [2, 1, 7, 6]]).repeat(images, 1, 1)
+        for gpu in gpus:
+            with torch.cuda.device(gpu if enter else "cuda:0"):
+                out = layer(features.to(gpu), boxes.to(gpu))
+            assert not place or str(out.device) == gpu
+            torch.testing.assert_close(out.cpu(), right(features, boxes))
 
     return answer
 
 
-def _box_cases(random: Random) -> Sequence[Case]:
-    """Boxes of one replica's images, and the number of its first image in the whole batch."""
-    sizes = [(2, 3, 5), (1, 2, 1), (3, 1, 3), *((random.randint(1, 4), random.randint(1, 9), 4) for _ in range(6))]
-    return [Case((torch.arange(4.0 * n * k, device=f"cuda:{first % 2}").view(n, k, 4), first)) for n, k, first in sizes]
-
-
-Request = tuple[int, torch.device]
-
-
-def make_anchors(size: int) -> Tensor:
-    """Anchors of a map of size x size cells, on the CPU: (size * size, 2)."""
-    return torch.cartesian_prod(torch.arange(float(size)), torch.arange(float(size))).view(-1, 2)
-
-
-def serve_anchors(requests: Sequence[Request], make: Callable[[int], Tensor]) -> list[Tensor]:
-    cache: dict[Request, Tensor] = {}
-    for size, device in requests:
-        if (size, device) not in cache:
-            cache[size, device] = make(size).to(device)
-    return [cache[request] for request in requests]
-
-
-def _by_size(requests: Sequence[Request], make: Callable[[int], Tensor]) -> list[Tensor]:
-    cache: dict[int, Tensor] = {}
-    for size, device in requests:
-        if size not in cache:
-            cache[size] = make(size).to(device)
-    return [cache[size] for size, _ in requests]
-
-
-def _made_anew(requests: Sequence[Request], make: Callable[[int], Tensor]) -> list[Tensor]:
-    return [make(size).to(device) for size, device in requests]
-
-
-def _same_anchors(given: Any, expected: list[Tensor]) -> bool:
-    """Devices and values agree, and the same requests got the same tensor."""
-    shared = [[a is b for a, b in combinations(tensors, 2)] for tensors in (given, expected)]
-    return shared[0] == shared[1] and all(map(same_tensor, given, expected)) and len(given) == len(expected)
-
-
-def _request_cases(random: Random) -> Sequence[Case]:
-    gpus = [torch.device("cuda", k) for k in range(2)]
-    fixed = [[(4, gpus[0]), (4, gpus[1]), (4, gpus[0])], [(3, gpus[1]), (5, gpus[1]), (3, gpus[1]), (3, gpus[0])]]
-    drawn = [[(random.randint(2, 4), random.choice(gpus)) for _ in range(random.randint(6, 12))] for _ in range(6)]
-    return [Case((requests, make_anchors)) for requests in fixed + drawn]
-
+BOTH = ("cuda:0", "cuda:1")
 
 EXERCISES = (
+    Exercise(
+        key="18.in_numpy",
+        task="Call `function`, which takes and returns NumPy arrays, with `scores` and `others`: tensors become "
+        "arrays, everything else stays as it is. It returns a tuple of arrays; return them as tensors, each in its "
+        "own dtype, on the device of `scores`.",
+        reference=in_numpy,
+        cases=_layer_cases,
+        agree=_same_tensors,
+        hints=(
+            "The way there: `x.detach().cpu().numpy()`, and only for what is a tensor.",
+            "The way back: which device is right, whatever is current? Ask `scores`.",
+            "`tuple(torch.from_numpy(array).to(scores.device) for array in function(*arrays))`",
+        ),
+        mistakes=(
+            Mistake(
+                "on the current device",
+                "you bring the results to the current device. It is right while somebody has entered the device of "
+                "`scores`, and wrong in a thread of your own.",
+                POST + ", before its repair",
+                answers=(_brought(lambda result, scores: result.cuda()),),
+            ),
+            Mistake(
+                "entered the device",
+                "you asked `get_device()` and then called `.cuda()`. On GPUs that is right. For scores on the CPU "
+                "the number is -1, which enters nothing, and the results go to a GPU.",
+                POST + ", its repair",
+                answers=(_brought(_entered),),
+            ),
+            Mistake(
+                "labels became floats",
+                "you made every result a float. Labels are integers, and cross_entropy refuses them as floats.",
+                "the default of `np_to_variable` in " + POST,
+                answers=(_brought(lambda result, scores: result.float().to(scores.device)),),
+            ),
+        ),
+    ),
     Exercise(
         key="18.class_weights",
         task="Weights (classes,) for cross_entropy on labels (S,), on their device: the background, class 0, weighs "
@@ -138,7 +289,8 @@ EXERCISES = (
             ),
             Mistake(
                 "on the current device",
-                "you made the weights on the CPU or brought them to the current device. Labels may lie on another.",
+                "you made the weights on the CPU or brought them to the current device. Labels may lie on a different "
+                "one.",
                 POST + ", before its repair",
                 answers=(
                     lambda labels, classes: class_weights(labels, classes).cuda(),
@@ -148,57 +300,49 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        key="18.rois_of",
-        task="Rois (N * K, 5) for RoI pooling on one replica, from its boxes (N, K, 4): the number of the image, then "
-        "the box. `first_image` is the number of the replica's first image in the batch of all GPUs.",
-        reference=rois_of,
-        cases=_box_cases,
-        agree=same_tensor,
+        key="18.test_pool",
+        task="A test for a pooling layer that is called as `layer(features, boxes)`. It passes for a layer that is "
+        "right on every GPU and fails for one that is not. `right(features, boxes)` gives the right result on the CPU.",
+        reference=test_pool,
+        cases=_pool_cases,
         hints=(
-            "The features that are pooled on this replica are those of its own N images. Which numbers do they have?",
-            "Image 0 K times, image 1 K times, ...: `repeat_interleave`. On the device of the boxes, in their dtype.",
-            "`first_image` is bait: column 0 is `torch.arange(N, device=boxes.device)`, repeated.",
+            "`cuda:0` is current. On which GPU does a bare `.cuda()` go unnoticed, and on which does it not?",
+            "Two images with different features, the same layer on cuda:0 first and then on cuda:1.",
+            "For each GPU: call the layer, `assert str(out.device) == gpu`, and then "
+            "`torch.testing.assert_close(out.cpu(), right(features, boxes))`.",
         ),
         mistakes=(
             Mistake(
-                "always 0",
-                "you number every image 0. With two images on a replica the second one's boxes are pooled from the "
-                "first, and nothing raises.",
-                POST,
-                answers=(_numbered_from(lambda first: 0, step=0),),
+                "the first GPU only",
+                "your test runs on cuda:0 alone, where every fault of devices is right by accident.",
+                "longcw/faster_rcnn_pytorch issue 3, 2017, whose author had one GPU to test on",
+                answers=(_test_on(("cuda:0",)), _test_on(("cuda:0",), place=False)),
             ),
             Mistake(
-                "numbered over all GPUs",
-                "you number the images of the whole batch. A replica has its own chunk, and starts with 0.",
-                "what vacancy/PreciseRoIPooling issue 42, 2019, warns of",
-                answers=(_numbered_from(lambda first: first, step=1),),
-            ),
-        ),
-    ),
-    Exercise(
-        key="18.serve_anchors",
-        task="For each request (size, device) the anchors `make(size)` on that device; the same request is given the "
-        "same tensor again.",
-        reference=serve_anchors,
-        cases=_request_cases,
-        agree=_same_anchors,
-        hints=(
-            "A dict. What must its key hold, if two devices may ask for one size?",
-            "The key is the whole request, (size, device); what is kept under it is on that device already.",
-            "`if request not in cache: cache[request] = make(size).to(device)`",
-        ),
-        mistakes=(
-            Mistake(
-                "key without the device",
-                "you look anchors up by size alone. Who asks second gets them on the device of who asked first.",
-                "pytorch/vision issue 1255, 2019",
-                answers=(_by_size,),
+                "the second GPU only",
+                "your test runs on cuda:1 alone. A layer that keeps a tensor of its first call is right there, and "
+                "breaks on the next GPU that calls it.",
+                "the cache of pytorch/vision issue 1255, 2019",
+                answers=(_test_on(("cuda:1",)),),
             ),
             Mistake(
-                "no cache",
-                "you make them anew at each request: right, and the work that a cache should save is done every time.",
-                "the way out taken by a comment of pytorch/vision issue 1255, 2019",
-                answers=(_made_anew,),
+                "enters the GPU",
+                "your test enters the GPU before it calls the layer, as DataParallel does, and there a bare `.cuda()` "
+                "is right.",
+                "torch's own `parallel_apply`, which enters it since pytorch/pytorch pull request 1880, 2017",
+                answers=(_test_on(BOTH, enter=True),),
+            ),
+            Mistake(
+                "one image",
+                "your test has one image, whose number is 0. A layer that takes every box from image 0 passes.",
+                POST + ", which has one image on each GPU",
+                answers=(_test_on(BOTH, images=1),),
+            ),
+            Mistake(
+                "values only",
+                "your test compares values and not the place. A result that was left on cuda:0 has the right values.",
+                "`assert_close` compares devices, too, since torch 1.9 of 2021; `.cpu()` on both sides hides them",
+                answers=(_test_on(BOTH, place=False),),
             ),
         ),
     ),

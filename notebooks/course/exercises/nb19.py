@@ -1,0 +1,307 @@
+"""Exercises of notebook 19: a suspect that fits the report, and a Function whose backward is right in any thread."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from course.guide_2017 import words_for
+from course.learn.exercise import TODO, Case, Exercise, Mistake
+
+POST = "the post on a multi-GPU Faster R-CNN, about 2017"
+FITS = "forward runs on both GPUs, backward stops because of devices"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a suspect ended. The words of the error are not compared."""
+
+    forward: str
+    backward: str = "not reached"
+    moved: bool = field(default=False, compare=False)  # the result was on a different GPU than x
+    own: bool = field(default=False, compare=False)  # the result came out of a Function written in Python
+
+    def __repr__(self) -> str:
+        return f"<forward: {self.forward}, backward: {self.backward}>"
+
+
+class Scene(Case):
+    """Two replicas of a small layer, the reader's function on each, the losses gathered, and backward."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        layer, losses = nn.Linear(3, 2).cuda(), []  # noqa: FL001 the first replica's
+        moved = own = False
+        try:
+            for k, replica in enumerate(nn.parallel.replicate(layer, [0, 1])):
+                with torch.cuda.device(k):
+                    returned = function(replica(self.args[0].to(k)))
+                if returned is TODO:
+                    return TODO
+                moved |= returned.get_device() != k
+                own |= isinstance(returned.grad_fn, torch.autograd.function.BackwardCFunction)
+                losses.append(returned.sum().view(1))
+            loss = nn.parallel.gather(losses, 0).mean()
+        except NotImplementedError:  # a starter that is not filled in
+            raise
+        except RuntimeError as error:
+            return Ending(_kind(error))
+        try:
+            loss.backward()
+        except RuntimeError as error:
+            return Ending("runs", _kind(error))
+        return Ending("runs", "runs", moved, own)
+
+
+def _kind(error: Exception) -> str:
+    words = words_for(error)
+    return "an error about devices" if words in ("gradient elsewhere", "two devices") else f"an error ({words})"
+
+
+def crime(x: Tensor) -> Tensor:
+    class Elsewhere(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return grad.to("cuda:0") * 2  # the wrong GPU, for every replica but the first
+
+    return Elsewhere.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Bare(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad.cpu().cuda() * 2  # noqa: FL001 right today, whoever calls
+
+
+def _all_run(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(isinstance(end, Ending) and end == Ending("runs", "runs") for end in given)
+
+
+def _moves(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return _all_run(cases, given) and any(end.moved for end in given)
+
+
+def _own_backward(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return _all_run(cases, given) and all(end.own for end in given)
+
+
+def _scenes(random: Random) -> Sequence[Case]:
+    sizes = [4, *(random.randint(1, 99) for _ in range(4))]
+    return [Scene((torch.rand(n, 3, generator=torch.Generator().manual_seed(random.randrange(2**32))),)) for n in sizes]
+
+
+# ---- 19.squared
+
+
+@contextmanager
+def _device_0_in_backward() -> Iterator[None]:
+    """The rule of torch 0.1.12, as the notebook has it."""
+    node: Any = torch.autograd.function.BackwardCFunction
+    apply = node.apply
+
+    def on_device_0(ctx: Any, *gradients: Any) -> Any:
+        with torch.cuda.device(0):  # noqa: FL001 the rule itself
+            return apply(ctx, *gradients)
+
+    node.apply = on_device_0
+    try:
+        yield
+    finally:
+        node.apply = apply
+
+
+@dataclass(frozen=True)
+class Rule(Case):
+    """Forward and backward of the reader's function while a GPU is current, today or under the rule of 2017."""
+
+    gpu: int = 0
+    old: bool = False
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        x = self.args[0].detach().clone().requires_grad_()
+        with torch.cuda.device(self.gpu):
+            out = function(x)
+            if out is TODO:
+                return TODO
+            told = [str(out.device), *_rounded(out)]
+            try:
+                if self.old:
+                    with _device_0_in_backward():
+                        out.sum().backward()
+                else:
+                    out.sum().backward()
+            except RuntimeError as error:
+                return [*told, _kind(error)]
+        return [*told, "no gradient"] if x.grad is None else [*told, str(x.grad.device), *_rounded(x.grad)]
+
+    def show(self, name: str) -> str:
+        rule = "under the rule of 2017" if self.old else "today"
+        return f"{super().show(name)} and its backward, {rule}, while cuda:{self.gpu} is current,"
+
+
+def _rounded(x: Tensor) -> list[float]:
+    return [round(value, 4) for value in x.detach().flatten().tolist()]
+
+
+def squared(x: Tensor) -> Tensor:
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            array = x.detach().cpu().numpy()
+            return torch.from_numpy(array * array).to(x.device)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            (x,) = ctx.saved_tensors
+            array = 2 * x.detach().cpu().numpy() * grad.cpu().numpy()
+            return torch.from_numpy(array).to(x.device)
+
+    return Squared.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _squaring(out: Callable[[Tensor, Tensor], Tensor], back: Callable[[Tensor, Tensor], Tensor]) -> Any:
+    """An answer that brings its result with `out` and its gradient with `back`: (CPU tensor, x or grad) -> tensor."""
+
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return out((x * x).detach().cpu(), x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            (x,) = ctx.saved_tensors
+            return back(2 * x.detach().cpu() * grad.cpu(), grad)
+
+    return lambda x: Squared.apply(x)  # type: ignore[no-untyped-call]
+
+
+def _home(result: Tensor, like: Tensor) -> Tensor:
+    return result.to(like.device)
+
+
+def _current(result: Tensor, like: Tensor) -> Tensor:
+    return result.cuda() if like.is_cuda else result  # noqa: FL001 the mistake itself
+
+
+def _left(result: Tensor, like: Tensor) -> Tensor:
+    return result
+
+
+_over_the_cpu = _squaring(_left, lambda result, grad: result.to(grad.device))
+
+
+def _rule_cases(random: Random) -> Sequence[Case]:
+    places = [("cuda:1", 0, False), ("cuda:1", 0, True), ("cuda:0", 1, False), ("cpu", 0, False), ("cuda:1", 1, True)]
+    drawn = [(f"cuda:{random.randrange(2)}", random.randrange(2), random.random() < 0.5) for _ in range(4)]
+    cases: list[Case] = []
+    for k, (device, gpu, old) in enumerate(places + drawn):
+        size = 3 if k == 0 else random.randint(1, 9)
+        cases.append(
+            Rule((torch.tensor([random.randint(-20, 20) / 4 for _ in range(size)], device=device),), {}, gpu, old)
+        )
+    return cases
+
+
+EXERCISES = (
+    Exercise(
+        key="19.crime",
+        task="A function of x (N, 2), on the GPU of its replica, that returns a tensor of the same shape. "
+        "Forward runs on both GPUs; backward of the gathered losses stops today with an error about devices.",
+        reference=crime,
+        cases=_scenes,
+        hints=(
+            "Forward has to be innocent, so the crime needs a backward of its own: a `torch.autograd.Function`, or a "
+            "hook on `x`.",
+            "A bare `.cuda()` will not do today, because the engine enters the right GPU. Name the wrong one.",
+            '`x.register_hook(lambda grad: grad.to("cuda:0"))` in forward, or a Function whose backward returns such '
+            "a gradient.",
+        ),
+        mistakes=(
+            Mistake(
+                "caught in forward",
+                "forward itself stops on the second GPU: something in it is on cuda:0. The report says that forward "
+                "ran.",
+                POST + ": what its author repaired",
+                answers=(lambda x: x + torch.ones(2, device="cuda:0"),),
+            ),
+            Mistake(
+                "cut from the graph",
+                "you cut the result off from its history, so backward says that there is no gradient. The report "
+                "speaks of devices.",
+                POST + ", whose listings use `.data` throughout",
+                answers=(lambda x: x.detach() * 2, lambda x: x.data),
+            ),
+            Mistake(
+                "a move that autograd knows",
+                "you moved the result to a different GPU with `.to`. Autograd knows that operation, and its backward "
+                "brings the gradient back, so nothing stops.",
+                "pytorch/pytorch issue 2573, 2017, where `.cuda()` is told to be such an operation",
+                answers=(lambda x: x.to("cuda:0"), lambda x: (x * 2).to("cuda:0")),
+                recognise=_moves,
+            ),
+            Mistake(
+                "right today",
+                "your backward uses a bare `.cuda()`, or a tensor made like its gradient. Today the engine makes the "
+                "GPU of each replica current, so that is right. It was not until torch 0.1.12.",
+                "pytorch/pytorch issue 2017, 2017",
+                answers=(lambda x: _Bare.apply(x),),  # type: ignore[no-untyped-call]
+                recognise=_own_backward,
+            ),
+        ),
+    ),
+    Exercise(
+        key="19.squared",
+        task="x * x, computed by NumPy in a Function of your own, with 2 * x * grad, computed by NumPy, as its "
+        "gradient. Result and gradient are on the device of x, today and under the rule of 2017.",
+        reference=squared,
+        cases=_rule_cases,
+        hints=(
+            "A class in the function: `class Squared(torch.autograd.Function)` with the static methods "
+            "`forward(ctx, x)` and `backward(ctx, grad)`; return `Squared.apply(x)`.",
+            "`ctx.save_for_backward(x)` in forward, `(x,) = ctx.saved_tensors` in backward. There x says which device "
+            "is right.",
+            "In both halves: `torch.from_numpy(array).to(x.device)`.",
+        ),
+        mistakes=(
+            Mistake(
+                "bare .cuda() in backward",
+                "your backward brings the gradient to the current GPU. Today that is the right one, and under the rule "
+                "of 2017 it is cuda:0.",
+                "the eight copies of the RoI pooling of 2017",
+                answers=(_squaring(_home, _current),),
+            ),
+            Mistake(
+                "bare .cuda() in forward",
+                "your forward brings the result to the current GPU, and x may be on a different one.",
+                POST + ", before its repair",
+                answers=(_squaring(_current, _home),),
+            ),
+            Mistake(
+                "left on the CPU",
+                "your result stays on the CPU. It belongs on the device of x; and a gradient that comes to such a "
+                "Function is on the CPU as well, so `grad.device` is the wrong thing to ask.",
+                "suspect 10, after princevandev/RFCN_CoupleNet.pytorch issue 8, 2019",
+                answers=(_over_the_cpu, _squaring(_left, _left)),
+            ),
+            Mistake(
+                "no gradient",
+                "there is no Function: what NumPy computes has no history, so backward finds nothing to do.",
+                "pytorch/pytorch issue 821, 2017, on what a Function is for",
+                answers=(lambda x: torch.from_numpy(x.detach().cpu().numpy() ** 2).to(x.device),),
+            ),
+        ),
+    ),
+)
