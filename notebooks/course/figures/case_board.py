@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from course.figures.palette import BLUE, ORANGE, VERMILLION, blend
+from course.figures.palette import KIND_COLOURS, blend
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
 TOP, HEADER, ROW, GAP = 44, 46, 34, 5
 LETTER, PAD, MIN_COLUMN = 6.6, 24, 88
-COLOURS = {"right": BLUE, "raises": VERMILLION, "wrong": ORANGE}
-SIGNS = {"right": "✓", "raises": "✗", "wrong": "≠"}
+COLOURS = dict(zip(("fits", "right", "raises", "wrong"), KIND_COLOURS, strict=False))  # no GPU's
+SIGNS = {"fits": "✓", "right": "✓", "raises": "✗", "wrong": "≠"}
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a trial ended: `kind` is "right", "raises", "wrong" (no error, and another result) or "none" (not reached);
-    `words` stand in the cell, by default the kind."""
+    """How a trial ended: `kind` is "right", "raises", "wrong" (no error, and a different result) or "none" (not
+    reached), or "fits" where a column asks whether a case fits. `words` stand in the cell, by default the kind."""
 
     kind: str
     words: str = ""

@@ -21,8 +21,8 @@ QUESTIONS = (
     ),
     Question(
         "18.no_object",
-        "An image without objects: all its regions are background. Its class weights are made by the line above. "
-        "What is its loss?",
+        "An image without objects: all its regions are background. Its class weights are made by the last of the lines "
+        "above. What is its loss?",
         ("0", "the usual loss, about 2.4", "a very large number", "NaN"),
     ),
     Question(

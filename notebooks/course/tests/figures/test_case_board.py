@@ -3,6 +3,7 @@ import re
 import pytest
 
 from course.figures import Ending, case_board
+from course.figures.palette import GPU_COLOURS
 
 CELLS = {
     ("lambda", "one: forward"): Ending("raises"),
@@ -32,5 +33,12 @@ def test_columns_stand_in_their_groups():
 def test_missing_cells_and_kinds_are_named():
     with pytest.raises(ValueError, match=r"missing: \(data, one: backward\)"):
         case_board(["data"], {"one": ["forward", "backward"]}, {("data", "one: forward"): Ending("right")}, "t")
-    with pytest.raises(ValueError, match="kind must be one of right, raises, wrong, none, got 'fine'"):
+    with pytest.raises(ValueError, match="kind must be one of fits, right, raises, wrong, none, got 'fine'"):
         Ending("fine")
+
+
+def test_a_column_may_ask_whether_a_case_fits_and_no_colour_is_a_gpus():
+    cells = {("a", "report: fits?"): Ending("fits"), ("b", "report: fits?"): Ending("none", "no, in forward")}
+    figure = case_board(["a", "b"], {"report": ["fits?"]}, cells, "t")
+    assert ">✓ fits</text>" in figure.markup and ">no, in forward</text>" in figure.markup
+    assert not any(colour in figure.markup for colour in GPU_COLOURS)
