@@ -151,7 +151,7 @@ def where(stack: traceback.StackSummary) -> tuple[str, str]:
 def build(parts: Mapping[str, Callable[..., Any]]) -> nn.Module:
     """The detector made of `parts`, on cuda:0, always with the same weights."""
     torch.manual_seed(0)
-    net: nn.Module = completed()["assemble"](parts).cuda()
+    net: nn.Module = completed()["assemble"](parts).cuda()  # noqa: FL001 the first GPU, as everywhere here
     return net
 
 

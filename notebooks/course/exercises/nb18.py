@@ -47,8 +47,8 @@ class BestBoxes:
 
 
 def in_numpy(function: Callable[..., tuple[np.ndarray, ...]], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    arrays = [x.detach().cpu().numpy() if isinstance(x, Tensor) else x for x in (scores, *others)]
-    return tuple(torch.from_numpy(array).to(scores.device) for array in function(*arrays))
+    arrays = [x.detach().cpu().numpy() if isinstance(x, Tensor) else x for x in (scores, *others)]  # noqa: FL006 on purpose
+    return tuple(torch.from_numpy(array).to(scores.device) for array in function(*arrays))  # noqa: FL006 on purpose
 
 
 def _brought(bring: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
@@ -142,7 +142,7 @@ def _always_image_0(features: Tensor, boxes: Tensor) -> Tensor:
 
 
 def _left_on_gpu_0(features: Tensor, boxes: Tensor) -> Tensor:
-    return pooled(features, boxes).to("cuda:0")
+    return pooled(features, boxes).to("cuda:0")  # noqa: FL004 on purpose
 
 
 @dataclass
@@ -178,7 +178,7 @@ class PoolTrial(Trial):
     def call(self, function: Callable[..., Any]) -> Any:
         program: Program = self.args[0]
         layer = program.make()
-        with torch.cuda.device(0):  # noqa: FL001 as in a thread of one's own
+        with torch.cuda.device(0):  # noqa: FL004 as in a thread of one's own
             return Trial((layer, pooled)).call(function)
 
     def show(self, name: str) -> str:
@@ -214,7 +214,7 @@ def _test_on(
     def answer(layer: Pool, right: Pool) -> None:
         features, boxes = torch.rand(images, 3, 8, 8), torch.tensor([[0.0, 0, 5, 5], [2, 1, 7, 6]]).repeat(images, 1, 1)
         for gpu in gpus:
-            with torch.cuda.device(gpu if enter else "cuda:0"):
+            with torch.cuda.device(gpu if enter else "cuda:0"):  # noqa: FL004 on purpose
                 out = layer(features.to(gpu), boxes.to(gpu))
             assert not place or str(out.device) == gpu
             torch.testing.assert_close(out.cpu(), right(features, boxes))

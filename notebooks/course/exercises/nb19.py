@@ -69,7 +69,7 @@ def crime(x: Tensor) -> Tensor:
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> Any:
-            return grad.to("cuda:0") * 2  # the wrong GPU, for every replica but the first
+            return grad.to("cuda:0") * 2  # noqa: FL004 the wrong GPU for every replica but the first
 
     return Elsewhere.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -111,7 +111,7 @@ def _device_0_in_backward() -> Iterator[None]:
     apply = node.apply
 
     def on_device_0(ctx: Any, *gradients: Any) -> Any:
-        with torch.cuda.device(0):  # noqa: FL001 the rule itself
+        with torch.cuda.device(0):  # noqa: FL004 the rule itself
             return apply(ctx, *gradients)
 
     node.apply = on_device_0
@@ -159,14 +159,14 @@ def squared(x: Tensor) -> Tensor:
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> Tensor:
             ctx.save_for_backward(x)
-            array = x.detach().cpu().numpy()
-            return torch.from_numpy(array * array).to(x.device)
+            array = x.detach().cpu().numpy()  # noqa: FL006 on purpose
+            return torch.from_numpy(array * array).to(x.device)  # noqa: FL006 on purpose
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> Any:
             (x,) = ctx.saved_tensors
-            array = 2 * x.detach().cpu().numpy() * grad.cpu().numpy()
-            return torch.from_numpy(array).to(x.device)
+            array = 2 * x.detach().cpu().numpy() * grad.cpu().numpy()  # noqa: FL006 on purpose
+            return torch.from_numpy(array).to(x.device)  # noqa: FL006 on purpose
 
     return Squared.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -235,7 +235,7 @@ EXERCISES = (
                 "forward itself stops on the second GPU: something in it is on cuda:0. The report says that forward "
                 "ran.",
                 POST + ": what its author repaired",
-                answers=(lambda x: x + torch.ones(2, device="cuda:0"),),
+                answers=(lambda x: x + torch.ones(2, device="cuda:0"),),  # noqa: FL004 on purpose
             ),
             Mistake(
                 "cut from the graph",
@@ -249,7 +249,7 @@ EXERCISES = (
                 "you moved the result to a different GPU with `.to`. Autograd knows that operation, and its backward "
                 "brings the gradient back, so nothing stops.",
                 "pytorch/pytorch issue 2573, 2017, where `.cuda()` is told to be such an operation",
-                answers=(lambda x: x.to("cuda:0"), lambda x: (x * 2).to("cuda:0")),
+                answers=(lambda x: x.to("cuda:0"), lambda x: (x * 2).to("cuda:0")),  # noqa: FL004 on purpose
                 recognise=_moves,
             ),
             Mistake(
