@@ -1,15 +1,19 @@
-"""Exercises of notebook 15: round as the rule does, find a bin's cells, send a gradient back through a maximum."""
+"""Exercises of notebook 15: RoI pooling by hand, a test that finds half a cell, the gradient of a maximum."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import torch
 from torch import Tensor
+from torchvision import ops as vision
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
+from frcnn_lite import ops
 
 Bin = tuple[int, int, int, int]
+Align = Callable[[Tensor, Tensor, int, float], Tensor]
 
 
 def round_half_away(x: float) -> int:
@@ -18,11 +22,137 @@ def round_half_away(x: float) -> int:
     return whole + int(abs(x - whole) >= 0.5) * (1 if x > 0 else -1)
 
 
-def bin_edges(first: int, last: int, i: int, count: int, limit: int) -> tuple[int, int]:
-    """First cell of bin i of `count` over the cells first to last, and the one behind its last; the map has `limit`."""
+def edges(first: int, last: int, count: int, limit: int) -> list[tuple[int, int]]:
+    """Where each of `count` bins over the cells first to last starts and ends, cut to a map of `limit` cells."""
     size = max(last - first + 1, 1)
-    start, end = first + i * size // count, first - (-(i + 1) * size // count)
-    return min(max(start, 0), limit), min(max(end, 0), limit)
+    ends = [(first + i * size // count, first - (-(i + 1) * size // count)) for i in range(count)]
+    return [(min(max(start, 0), limit), min(max(end, 0), limit)) for start, end in ends]
+
+
+def pool_by_hand(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    corners = ops.round_half_away(torch.tensor(box) / 16)  # noqa: FL002 exercises are on the CPU
+    x1, y1, x2, y2 = corners.int().tolist()
+    out = torch.zeros(count, count)  # noqa: FL002 exercises are on the CPU
+    for i, (top, bottom) in enumerate(edges(y1, y2, count, plane.shape[0])):
+        for j, (left, right) in enumerate(edges(x1, x2, count, plane.shape[1])):
+            if top < bottom and left < right:
+                out[i, j] = plane[top:bottom, left:right].max()
+    return out
+
+
+def _pool(plane: Tensor, corners: Sequence[int], count: int) -> Tensor:
+    x1, y1, x2, y2 = corners
+    out = torch.zeros(count, count)  # noqa: FL002 exercises are on the CPU
+    for i, (top, bottom) in enumerate(edges(y1, y2, count, plane.shape[0])):
+        for j, (left, right) in enumerate(edges(x1, x2, count, plane.shape[1])):
+            if top < bottom and left < right:
+                out[i, j] = plane[top:bottom, left:right].max()
+    return out
+
+
+def _halves_to_even(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    return _pool(plane, [round(corner / 16) for corner in box], count)
+
+
+def _last_cell_left_out(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
+    return _pool(plane, (x1, y1, x2 - 1, y2 - 1), count)
+
+
+def _pool_cases(random: Random) -> Sequence[Case]:
+    counting = torch.arange(36.0).view(6, 6)  # noqa: FL002 exercises are on the CPU
+    boxes = [(24, 24, 40, 40), (0, 8, 70, 90), (56, 40, 120, 96), (-24, 8, 20, 40)]
+    cases = [Case((counting, box, count)) for box in boxes for count in (1, 2)]
+    while len(cases) < 24:
+        height, width, count = random.randint(4, 9), random.randint(4, 9), random.choice((1, 2, 4))
+        plane = torch.tensor([[float(random.randint(1, 99)) for _ in range(width)] for _ in range(height)])
+        x, y = random.randint(-30, 12 * width), random.randint(-30, 12 * height)
+        box = (x, y, x + random.randint(0, 16 * width), y + random.randint(0, 16 * height))
+        cases.append(Case((plane, box, count)))
+    return cases
+
+
+@dataclass(frozen=True)
+class Program:
+    """A RoIAlign for the reader's test: of features (N, C, H, W), rois (R, 5), an output size and a scale."""
+
+    name: str
+    compute: Align
+
+    def __call__(self, features: Tensor, rois: Tensor, output_size: int, spatial_scale: float) -> Tensor:
+        return self.compute(features, rois, output_size, spatial_scale)
+
+    def __repr__(self) -> str:
+        return f"<program: {self.name}>"
+
+
+def _moved(across: float, down: float, features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
+    """RoIAlign that reads some cells to the right of the box and below it."""
+    shift = torch.tensor([0.0, across, down, across, down]) / scale  # noqa: FL002 exercises are on the CPU
+    return vision.roi_align(features, rois + shift, size, scale, 2, True)
+
+
+def _turned(features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
+    return vision.roi_align(features, rois[:, [0, 2, 1, 4, 3]], size, scale, 2, True)
+
+
+def _half_a_pixel(features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
+    """As an export of 2020 had it (pytorch/vision pull request 2613): half a pixel, not half a cell, is taken off."""
+    return vision.roi_align(features, rois - torch.tensor([0.0, 0.5, 0.5, 0.5, 0.5]), size, scale)  # noqa: FL002 on the CPU
+
+
+def _programs(random: Random) -> Sequence[Case]:
+    """Three right programs and eight wrong ones."""
+    programs: dict[str, Align] = {
+        "torchvision, aligned": lambda f, r, size, scale: vision.roi_align(f, r, size, scale, 2, True),
+        "torchvision, aligned, more points": lambda f, r, size, scale: vision.roi_align(f, r, size, scale, 5, True),
+        "this project's, aligned": lambda f, r, size, scale: ops.roi_align(f, r, size, scale, 2, True),
+        "torchvision's default": vision.roi_align,
+        "half a pixel instead of half a cell": _half_a_pixel,
+        "half a cell to the right": partial(_moved, 0.5, 0.0),
+        "half a cell down": partial(_moved, 0.0, 0.5),
+        "half a cell the other way": partial(_moved, -0.5, -0.5),
+        "x and y exchanged": _turned,
+    }
+    for _ in range(2):
+        across = random.choice((-1, 1)) * random.uniform(0.3, 0.8)
+        programs[f"{across:.2f} cells to the right"] = partial(_moved, across, 0.0)
+    return [Trial((Program(name, compute),)) for name, compute in programs.items()]
+
+
+def check_align(program: Align) -> None:
+    place = 16 * torch.arange(8.0) + 8  # noqa: FL002 exercises are on the CPU
+    rois = torch.tensor([[0.0, 20, 40, 84, 88]])  # noqa: FL002 its middle is (52, 64)
+    for features, middle in ((place.expand(1, 1, 8, 8), 52), (place.view(8, 1).expand(1, 1, 8, 8), 64)):
+        assert abs(float(program(features, rois, 1, 1 / 16)) - middle) < 1
+
+
+def _places() -> tuple[Tensor, Tensor]:
+    """Maps whose cells hold the pixel of their own middle, from left to right and from top to bottom."""
+    place = 16 * torch.arange(8.0) + 8  # noqa: FL002 exercises are on the CPU
+    return place.expand(1, 1, 8, 8), place.view(8, 1).expand(1, 1, 8, 8)
+
+
+def _rois(*box: float) -> Tensor:
+    return torch.tensor([[0.0, *box]])  # noqa: FL002 exercises are on the CPU
+
+
+def _one_value(program: Align) -> None:
+    assert float(program(torch.ones_like(_places()[0]), _rois(20, 40, 84, 88), 1, 1 / 16)) == 1
+
+
+def _only_across(program: Align) -> None:
+    assert abs(float(program(_places()[0], _rois(20, 40, 84, 88), 1, 1 / 16)) - 52) < 1
+
+
+def _against_the_default(program: Align) -> None:
+    for features in _places():
+        expected = vision.roi_align(features, _rois(20, 40, 84, 88), 2, 1 / 16)
+        torch.testing.assert_close(program(features, _rois(20, 40, 84, 88), 2, 1 / 16), expected)
+
+
+def _returns_the_comparison(program: Align) -> bool:
+    return abs(float(program(_places()[0], _rois(20, 40, 84, 88), 1, 1 / 16)) - 52) < 1
 
 
 def roi_pool_backward(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
@@ -36,23 +166,6 @@ def roi_pool_backward(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tenso
     return out
 
 
-def _rounding_cases(random: Random) -> Sequence[Case]:
-    fixed = [2.5, 1.5, 0.5, -0.5, -2.5, 2.4, -2.6, 0.0, 0.49999999999999994]
-    return [Case((x,)) for x in (*fixed, *(random.randint(-400, 1600) / 16 for _ in range(30)))]
-
-
-def _bin_cases(random: Random) -> Sequence[Case]:
-    cases = [Case((2, 3, i, 2, 6)) for i in range(2)] + [Case((0, 7, i, 7, 20)) for i in range(7)]
-    while len(cases) < 40:
-        first, count, limit = random.randint(-4, 20), random.randint(1, 7), random.randint(8, 24)
-        last, i = first + random.randint(-5, 20), random.randrange(count)
-        size = max(last - first + 1, 1) / count
-        # Only sizes at which divided and multiplied numbers round to the exact edges: that they need not is for text.
-        if math.ceil((i + 1) * size) == -(-(i + 1) * max(last - first + 1, 1) // count):
-            cases.append(Case((first, last, i, count, limit)))
-    return cases
-
-
 def _backward_cases(random: Random) -> Sequence[Case]:
     ones = torch.ones(3, 3)
     cases = [Case((ones, [(0, 3, 0, 3)], torch.ones(1))), Case((ones, [(0, 2, 0, 2), (0, 0, 1, 3)], torch.ones(2)))]
@@ -64,10 +177,6 @@ def _backward_cases(random: Random) -> Sequence[Case]:
             bins.append((top, random.randint(top, 4), left, random.randint(left, 5)))
         cases.append(Case((plane, bins, torch.tensor([float(random.randint(1, 9)) for _ in bins]))))
     return cases
-
-
-def _exclusive_end(first: int, last: int, i: int, count: int, limit: int) -> tuple[int, int]:
-    return bin_edges(first, last - 1, i, count, limit)
 
 
 def _split_ties(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
@@ -95,43 +204,66 @@ def _close(given: object, expected: Tensor) -> bool:
 
 EXERCISES = (
     Exercise(
-        key="15.round_half_away",
-        task="Round a number to a whole one, halves away from zero, as C's `round` does.",
-        reference=round_half_away,
-        cases=_rounding_cases,
+        key="15.pool_by_hand",
+        task="RoI pooling of one map (H, W) at stride 16: the largest feature of each of count x count bins of a box.",
+        reference=pool_by_hand,
+        cases=_pool_cases,
+        agree=_close,
         hints=(
-            "2.5 becomes 3 and -2.5 becomes -3: what happens to the size is the same on both sides of zero.",
-            "Cut the fraction off, look at what was cut off, and step one away from zero if it is a half or more. "
-            "(Adding 0.5 first rounds 0.49999999999999994 up: the sum is 1.)",
-            "`whole = int(x)`, then one further if `abs(x - whole) >= 0.5`, up or down as x is",
+            "Round the four corners, call `edges` for the rows and for the columns, and go through all pairs of bins.",
+            "Python's `round` takes halves to the even number. `math.floor(x + 0.5)` does it for corners above zero; "
+            "and below zero, where does a half go that is rounded *away* from zero? `ops.round_half_away` knows.",
+            "An empty bin keeps its zero. The others: `out[i, j] = plane[top:bottom, left:right].max()`.",
         ),
         mistakes=(
             Mistake(
                 "bankers' rounding",
                 "you took halves to the even number, as round and torch.round do: 1.5 and 2.5 both become 2.",
                 "pytorch/vision issue 923, 2019: a slow RoI pooling with torch.round that differs at scale 0.5",
-                answers=(round,),
+                answers=(_halves_to_even,),
+            ),
+            Mistake(
+                "the last cell left out",
+                "you took the region to end before its last cell. A region from cell 0 to cell 7 has eight cells.",
+                "facebookresearch/maskrcnn-benchmark issue 328, 2019: (0, 0, 7, 7) expected to be 7 x 7",
+                answers=(_last_cell_left_out,),
             ),
         ),
     ),
     Exercise(
-        key="15.bin_edges",
-        task="The cells [start, end) of bin i of `count` over the cells first to last, cut to a map of `limit` cells.",
-        reference=bin_edges,
-        cases=_bin_cases,
-        agree=lambda given, expected: tuple(given) == expected,
+        key="15.check_align",
+        task="A test: it calls `program(features, rois, output_size, spatial_scale)` and raises an AssertionError if "
+        "the program does not read at the box. It passes on right programs and fails on wrong ones.",
+        reference=check_align,
+        cases=_programs,
         hints=(
-            "Both `first` and `last` belong to the region; how many cells is that, and how many at least?",
-            "The start is rounded down, the end is rounded up, both relative to `first`. Cut to 0..limit at the very "
-            "end, not before.",
-            "With `size = max(last - first + 1, 1) / count`: `floor(i * size) + first`, `ceil((i + 1) * size) + first`",
+            "A map whose values say where they stand turns a mean into a place. You have met one above.",
+            "A shift can be across or down, so use two maps. How far may a right program be off, and a wrong one?",
+            "`place = 16 * torch.arange(8.0) + 8`, as rows and as columns; the one bin of a box must return the box's "
+            "middle, within a pixel.",
         ),
         mistakes=(
             Mistake(
-                "the last cell left out",
-                "you took the region to end before `last`. A region from 0 to 7 has eight cells.",
-                "facebookresearch/maskrcnn-benchmark issue 328, 2019: (0, 0, 7, 7) expected to be 7 x 7",
-                answers=(_exclusive_end,),
+                "never fails",
+                "your test lets every program pass. Either it never raises anything (a test that *returns* False has "
+                "passed; write `assert`), or its map is the same everywhere, so the mean is the same wherever a "
+                "program reads.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns_the_comparison, _one_value),
+            ),
+            Mistake(
+                "one direction only",
+                "your test finds what is read beside the box, and not what is read below it. Use a second map that "
+                "rises downwards.",
+                "boxes with y first go unseen in pytorch/vision issue 1856, 2020",
+                answers=(_only_across,),
+            ),
+            Mistake(
+                "compares with the default",
+                "your test takes torchvision's `roi_align` with its defaults for the truth. That reads half a cell to "
+                "the right and below, so your test passes on it and fails on programs that are right.",
+                "microsoft/onnxruntime issue 6921, 2021: an operator that copied the half cell",
+                answers=(_against_the_default,),
             ),
         ),
     ),

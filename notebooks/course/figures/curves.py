@@ -14,18 +14,23 @@ DASHES = (None, "7 4", "2 3", "9 3 2 3")  # a second sign beside the colour
 
 
 def curves(
-    series: Mapping[str, Sequence[float]], title: str, x_label: str = "step", y_label: str = "loss", every: int = 1
+    series: Mapping[str, Sequence[float]],
+    title: str,
+    x_label: str = "step",
+    y_label: str = "loss",
+    every: float = 1,
+    colours: Sequence[str] = GPU_COLOURS,
 ) -> Figure:
     """Lines over equally spaced points, each named at its end.
 
-    series: name -> finite values; `every` is the distance of two values on the x axis.
+    series: name -> finite values; `every` is the distance of two values on the x axis; colours: of the lines.
     Raises ValueError for no series, an empty one, or a value that is not finite.
     """
     lengths = {name: len(values) for name, values in series.items()}
     if not lengths or not all(lengths.values()):
         raise ValueError(f"series needs at least one line with values, got lengths {lengths}")
-    if len(series) > len(GPU_COLOURS):
-        raise ValueError(f"series has {len(series)} lines; {len(GPU_COLOURS)} is what can be told apart")
+    if len(series) > len(colours):
+        raise ValueError(f"series has {len(series)} lines; {len(colours)} is what can be told apart")
     for name, values in series.items():
         if not all(map(math.isfinite, values)):
             raise ValueError(f"series {name!r} holds a value that is not finite")
@@ -36,7 +41,7 @@ def curves(
     for k, (name, values) in enumerate(series.items()):
         points = [(axes.x(i), axes.y(value)) for i, value in enumerate(values)]
         dashes, x = DASHES[k % len(DASHES)], WIDTH - RIGHT
-        style = {"stroke": GPU_COLOURS[k], "stroke_dasharray": dashes, "stroke_width": 2, "stroke_linejoin": "round"}
+        style = {"stroke": colours[k], "stroke_dasharray": dashes, "stroke_width": 2, "stroke_linejoin": "round"}
         canvas.polyline(points, **style)
         canvas.line(x + 6, labels[k], x + 26, labels[k], **style)
         canvas.text(x + 32, labels[k] + 4.5, name, size=12)
@@ -46,7 +51,7 @@ def curves(
 class _Axes:
     """Scales from data to pixels; the y axis starts at zero, as losses do, unless a value is below it."""
 
-    def __init__(self, series: Mapping[str, Sequence[float]], every: int) -> None:
+    def __init__(self, series: Mapping[str, Sequence[float]], every: float) -> None:
         every_value = [value for values in series.values() for value in values]
         self.last = max(len(values) for values in series.values()) - 1
         self.every = every
@@ -93,10 +98,10 @@ def _spread(heights: Sequence[float], apart: float = 16) -> list[float]:
     return [height - overshoot for height in placed]
 
 
-def _describe(series: Mapping[str, Sequence[float]], x_label: str, y_label: str, every: int) -> str:
+def _describe(series: Mapping[str, Sequence[float]], x_label: str, y_label: str, every: float) -> str:
     lines = [
         f"{name} goes from {values[0]:.2f} to {values[-1]:.2f}, lowest {min(values):.2f}"
         for name, values in series.items()
     ]
     steps = (max(len(values) for values in series.values()) - 1) * every
-    return f"{y_label} over {steps} {x_label}s: {'; '.join(lines)}."
+    return f"{y_label} over {steps:g} {x_label}s: {'; '.join(lines)}."

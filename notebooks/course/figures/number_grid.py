@@ -8,8 +8,8 @@ from course.figures.svg import RULE, Canvas, Figure
 CELL, TOP, LEFT = 30, 44, 18
 
 
-def number_grid(values: Sequence[Sequence[int]], title: str, description: str) -> Figure:
-    """One cell a number, darker for larger ones; `values` is a list of rows of equal length."""
+def number_grid(values: Sequence[Sequence[int]], title: str, description: str, colour: str = BLUE) -> Figure:
+    """One cell a number, more of the colour for larger ones; `values` is a list of rows of equal length."""
     lengths = {len(row) for row in values}
     if len(lengths) != 1 or lengths == {0}:
         raise ValueError(f"values must be rows of one length, got lengths {sorted(lengths)}")
@@ -18,8 +18,8 @@ def number_grid(values: Sequence[Sequence[int]], title: str, description: str) -
     canvas = Canvas(width, TOP + len(values) * CELL + 16, title, description, at=(LEFT, 26))
     for i, row in enumerate(values):
         for j, value in enumerate(row):
-            colour = blend(BLUE, 0.85 * value / greatest)
+            ground = blend(colour, 0.85 * value / greatest)
             x, y = LEFT + j * CELL, TOP + i * CELL
-            canvas.rect(x + 1, y + 1, CELL - 2, CELL - 2, fill=colour, stroke=RULE, stroke_width=0.5, rx=3)
-            canvas.text(x + CELL / 2, y + 20, value, anchor="middle", fill=ink_on(colour))
+            canvas.rect(x + 1, y + 1, CELL - 2, CELL - 2, fill=ground, stroke=RULE, stroke_width=0.5, rx=3)
+            canvas.text(x + CELL / 2, y + 20, value, anchor="middle", fill=ink_on(ground))
     return canvas.figure()

@@ -15,13 +15,20 @@ QUESTIONS = (
         ("six bins cover 1, one covers 2", "all cover 2", "all cover 1, and a row is left out"),
     ),
     Question(
-        "15.inverted",
-        "x1, y1, x2, y2 drawn independently. In how many boxes is x2 < x1 or y2 < y1?",
-        ("1 in 4", "1 in 2", "3 in 4"),
+        "15.one_cell",
+        "The box (32, 32, 48, 48) covers exactly one cell, that of row 2 and column 2. How many cells does RoI "
+        "pooling read for it?",
+        ("1", "4", "9"),
     ),
     Question(
-        "15.stairs",
-        "The box moves 32 pixels in 32 steps; stride 16. How often does the first output of RoI pooling change?",
-        ("2", "16", "32"),
+        "15.default",
+        "In this map each cell holds the pixel of its own middle: 8, 24, 40, 56 and so on. The middle of the box is "
+        "pixel 40. What does `roi_align` return for it, with its defaults?",
+        ("32", "40", "48"),
+    ),
+    Question(
+        "15.ties",
+        "Nine cells that all hold zero are pooled to one bin. A gradient of 1 comes back. Which cells get it?",
+        ("the first cell all of it", "each cell 1/9", "each cell 1"),
     ),
 )
