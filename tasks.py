@@ -9,6 +9,7 @@
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
     third-party run other projects' own tests on virtual GPUs                   (--suites DIR: your checkouts of them)
     site        build the site of everything in build/site                      (--repo owner/name: with links to it)
+    links       links to Colab, Kaggle, Binder and Codespaces in README         (--repo owner/name; without it they go)
     lint        check format, style and types
     clean       remove the environment and the caches, never runs/ or data/
 
@@ -314,6 +315,11 @@ def site(python: Path, args: list[str]) -> int:
     return subprocess.run([str(python), "-m", "website.build", *args], cwd=ROOT).returncode
 
 
+def links(python: Path, args: list[str]) -> int:
+    """Write the links to where the course runs online, and the cells that bring it along there."""
+    return subprocess.run([str(python), "-m", "course.links", *args], cwd=ROOT).returncode
+
+
 def lint(python: Path, args: list[str]) -> int:
     """Format, style and types; all three report before any of them fails the command."""
     tools = (["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"])
@@ -335,7 +341,7 @@ def clean() -> int:
 
 COMMANDS = {
     command.__name__.replace("_", "-"): command
-    for command in (lab, fresh, test, notebooks, bench, oracle, third_party, site, lint)
+    for command in (lab, fresh, test, notebooks, bench, oracle, third_party, site, links, lint)
 }
 
 

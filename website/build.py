@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 
+from course.links import repository
 from course.series import PARTS
 from website import api, failures, layout, links, notebook
 
@@ -35,13 +36,6 @@ def main(argv: list[str] | None = None) -> int:
         pages = len(list(options.out.rglob("*.html")))
         print(f"{pages} pages, {megabytes:.1f} MB, in {options.out}: open index.html")
     return code
-
-
-def repository(name: str) -> str:
-    """The argument of --repo."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        raise argparse.ArgumentTypeError(f"must be owner/name, as in pytorch/vision; got {name!r}")
-    return name
 
 
 def gather(source: Path, repo: str = "") -> None:
@@ -66,9 +60,11 @@ def gather(source: Path, repo: str = "") -> None:
     write(source / "api" / "index.md", api.index() + toctree("", [f"{name}" for name in api.pages()]))
     for name, text in api.pages().items():
         write(source / "api" / f"{name}.rst", text)
-    for image in sorted(path for path in shown.tracked if Path(path).suffix in IMAGES and path.startswith("docs/")):
-        (source / image).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(layout.ROOT / image, source / image)
+    for image in sorted((layout.ROOT / "docs").rglob("*")):
+        if image.suffix in IMAGES:
+            target = source / image.relative_to(layout.ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(image, target)
 
 
 def put(target: Path, text: str, path: str, place: str, shown: layout.Layout, repo: str) -> None:

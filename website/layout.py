@@ -4,7 +4,6 @@ A page keeps its path in the repository, so links between pages hold as they are
 the first page, and each failure of the catalogue has a page of its own.
 """
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -39,9 +38,8 @@ GUIDES = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of the repository that git knows, and which of them are pages."""
+    """Which files of the repository are pages."""
 
-    tracked: frozenset[str]
     pages: frozenset[str]
 
     def address(self, path: str, anchor: str = "") -> str | None:
@@ -59,9 +57,8 @@ class Layout:
 
 
 def layout() -> Layout:
-    """What the site is made of, asked of git: a stray file of the working tree is not published."""
-    told = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    return Layout(frozenset(told), frozenset([*notebooks(), *(page for pages in GUIDES.values() for page in pages)]))
+    """What the site is made of."""
+    return Layout(frozenset([*notebooks(), *(page for pages in GUIDES.values() for page in pages)]))
 
 
 def notebooks() -> list[str]:

@@ -4,6 +4,8 @@ import html
 
 from nbformat import NotebookNode
 
+from course.links import is_bootstrap
+
 OUTCOME = "Outcome of the run"  # begins the text of an output that answers the question above
 FOLDED = "hide-output"  # tags of MyST-NB
 NO_SOURCE = "remove-input"
@@ -12,6 +14,7 @@ SVG = "image/svg+xml"
 
 def as_page(nb: NotebookNode) -> NotebookNode:
     """The notebook as MyST-NB takes it; changes `nb`."""
+    nb.cells = [cell for cell in nb.cells if not is_bootstrap(cell)]
     for cell in nb.cells:
         if cell.cell_type != "code":
             continue

@@ -29,6 +29,7 @@ METADATA = {
 }
 CELL_METADATA = ("tags", "jupyter")  # all else is an editor's memory of itself
 HIDDEN = {
+    "bootstrap",
     "predict",
     "solution",
 }  # tags of cells whose output says all that there is to read; the source opens on a click

@@ -10,6 +10,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from course.links import is_bootstrap
+
 
 @dataclass(frozen=True)
 class Notebook:
@@ -24,7 +26,10 @@ class Notebook:
 
     @cached_property
     def node(self) -> NotebookNode:
-        return nbformat.reads(self.text, as_version=4)
+        """The notebook without the cell that `make links` writes, which is not of the course."""
+        node = nbformat.reads(self.text, as_version=4)
+        node.cells = [cell for cell in node.cells if not is_bootstrap(cell)]
+        return node
 
     @property
     def number(self) -> str:
