@@ -44,6 +44,7 @@ html_theme_options = {
     **(
         {
             "repository_url": f"https://github.com/{repo}",
+            "repository_branch": "main",
             "use_repository_button": True,
             "use_source_button": True,
             "launch_buttons": {"colab_url": "https://colab.research.google.com"},
@@ -54,6 +55,13 @@ html_theme_options = {
 }
 
 
+def no_source(app, page, template, context, tree) -> None:
+    """Pages that are made of something else than a file of their name have no source to link to."""
+    if page.startswith(("failures/", "api/", "index")):
+        context["page_source_suffix"] = ""
+
+
 def setup(app) -> None:
-    """Let autodoc show the programs in our docstrings as programs."""
+    """Sphinx calls it. Autodoc shows the programs in our docstrings as programs."""
     app.connect("autodoc-process-docstring", api.with_code, priority=400)  # before napoleon reads the sections
+    app.connect("html-page-context", no_source, priority=100)  # before the theme makes its buttons
