@@ -24,14 +24,14 @@ QUESTIONS = (
         ("0 of 3", "1 of 3", "2 of 3", "3 of 3"),
     ),
     Question(
-        "19.culprit",
-        "Which suspect fits the report under the rule of 2017 and is right today?",
-        (
-            "gather itself",
-            "class weights on cuda:0",
-            "bare .cuda() in backward",
-            "one pooling object for all",
-            "replicas kept over a step",
-        ),
+        "19.how_many",
+        "Device 0 is current in every backward. How many of the ten suspects fit the report now?",
+        ("1", "2", "3", "5"),
+    ),
+    Question(
+        "19.replica",
+        "The pooling has a bare `.cuda()` in its backward, and device 0 is current there. Whose gradient does not "
+        "arrive?",
+        ("that of replica 0", "that of replica 1", "that of replica 0 and that of replica 1", "none of them"),
     ),
 )
