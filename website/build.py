@@ -5,6 +5,7 @@ notebooks to Colab; without it no page promises an address that does not exist.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import nbformat
 
 from course.links import repository
 from course.series import PARTS
-from website import api, failures, layout, links, notebook
+from website import api, failures, frames, layout, links, notebook
 
 CONFIGURATION = Path(__file__).parent
 IMAGES = {".svg", ".png", ".gif", ".jpg"}
@@ -27,10 +28,15 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m website.build", description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=layout.ROOT / "build" / "site", help="where the pages go")
     parser.add_argument("--repo", type=repository, help="owner/name at GitHub, for links to files and Colab")
+    parser.add_argument("--still", action="store_true", help="no sliders: their figures take minutes at the first time")
+    parser.add_argument(
+        "--frames", type=Path, default=layout.ROOT / "build" / "frames", help="where their figures are kept"
+    )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        gather(Path(folder) / "source", options.repo or "")
+        gather(Path(folder) / "source", options.repo or "", None if options.still else options.frames)
         code = sphinx(Path(folder), options.out, options.repo or "")
+        finish(Path(folder) / "source", options.out)
     if code == 0:
         megabytes = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file()) / 1e6
         pages = len(list(options.out.rglob("*.html")))
@@ -38,16 +44,29 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def gather(source: Path, repo: str = "") -> None:
-    """Write the sources of all pages into the new folder `source`, in the form that Sphinx takes."""
+def gather(source: Path, repo: str = "", cache: Path | None = None) -> None:
+    """Write the sources of all pages into the new folder `source`, in the form that Sphinx takes.
+
+    `cache` is a folder for the figures of sliders; without one the sliders stand still.
+    """
     shown = layout.layout()
+    (source / "frames").mkdir(parents=True)
     put(source / "index.md", home() + contents(), layout.HOME, "index.md", shown, repo)
     for path in sorted(shown.pages):
         target = source / path
         if path.endswith(".md"):
             put(target, (layout.ROOT / path).read_text(encoding="utf-8"), path, path, shown, repo)
             continue
-        nb = notebook.as_page(nbformat.read(layout.ROOT / path, as_version=4))
+        nb = nbformat.read(layout.ROOT / path, as_version=4)
+        moving = frames.of_notebook(nb, cache) if cache else {}
+        for position, drawn in moving.items():
+            name = f"{Path(path).name[:2]}-{position}"
+            notebook.with_sliders(nb.cells[position], name, drawn)
+            write(
+                source / "frames" / f"{name}.js",
+                f"(window.frames_of ??= {{}})[{json.dumps(name)}] = {json.dumps(drawn)}\n",
+            )
+        nb = notebook.as_page(nb)
         for cell in nb.cells:
             if cell.cell_type == "markdown":
                 cell.source = links.on_site(cell.source, path, path, shown, repo)
@@ -107,9 +126,15 @@ def sphinx(folder: Path, out: Path, repo: str) -> int:
 
     os.environ["FRCNN_LITE_REPO"] = repo
     caches = ["--doctree-dir", str(folder / "doctrees"), "--conf-dir", str(CONFIGURATION)]
-    return build(
-        ["--quiet", "--fail-on-warning", "--keep-going", "-b", "html", *caches, str(folder / "source"), str(out)]
-    )
+    strict = ["--quiet", "--fail-on-warning", "--keep-going"]
+    return build([*strict, "-b", "html", *caches, str(folder / "source"), str(out)])
+
+
+def finish(source: Path, out: Path) -> None:
+    """Add the figures of the sliders, and take away what only those who debug the theme's scripts would read, 3 MB."""
+    shutil.copytree(source / "frames", out / "_static" / "frames", dirs_exist_ok=True)
+    for debugging in (out / "_static").rglob("*.map"):
+        debugging.unlink()
 
 
 if __name__ == "__main__":

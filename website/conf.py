@@ -26,6 +26,7 @@ html_theme = "sphinx_book_theme"
 html_title = "frcnn_lite: multi-GPU PyTorch"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["sliders.js"]
 html_favicon = "static/icon.svg"
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
 html_copy_source = False  # the prepared ones would only confuse; the files themselves are at GitHub

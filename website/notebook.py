@@ -1,7 +1,9 @@
 """A stored notebook as a page: drawings in the page itself, outcomes and solutions folded, questions as they stand."""
 
 import html
+from typing import Any
 
+import nbformat
 from nbformat import NotebookNode
 
 from course.links import is_bootstrap
@@ -10,6 +12,7 @@ OUTCOME = "Outcome of the run"  # begins the text of an output that answers the 
 FOLDED = "hide-output"  # tags of MyST-NB
 NO_SOURCE = "remove-input"
 SVG = "image/svg+xml"
+SLIDERS = '<script src="../_static/frames/{name}.js"></script><div class="sliders" data-frames="{name}">{svg}</div>'
 
 
 def as_page(nb: NotebookNode) -> NotebookNode:
@@ -28,6 +31,23 @@ def as_page(nb: NotebookNode) -> NotebookNode:
     return nb
 
 
+def with_sliders(cell: NotebookNode, name: str, frames: dict[str, Any]) -> None:
+    """Let a cell show sliders that need no kernel; their figures are in the script `name`.js."""
+    starts = [slider["values"].index(slider["start"]) for slider in frames["sliders"]]
+    first = 0
+    for slider, k in zip(frames["sliders"], starts, strict=True):
+        first = first * len(slider["values"]) + k
+    markup = "\n".join(frames["lines"][k] for k in frames["frames"][first])
+    cell.outputs = [
+        nbformat.v4.new_output("display_data", data={"text/html": SLIDERS.format(name=name, svg=drawing(markup))})
+    ]
+
+
+def drawing(markup: str) -> str:
+    """A drawing in the page, in a box that scrolls where the page is too narrow."""
+    return f'<div class="drawing">{markup[markup.index("<svg") :]}</div>'
+
+
 def is_outcome(output: NotebookNode) -> bool:
     """Whether an output answers a question that the reader was asked before."""
     return output.get("data", {}).get("text/plain", "").startswith(OUTCOME)
@@ -40,8 +60,7 @@ def in_page(output: NotebookNode) -> NotebookNode:
         answer = data["text/plain"].partition(": ")[2]
         data["text/html"] = f'<p class="outcome"><b>Outcome:</b> {escaped(answer)}</p>'
     elif SVG in data:
-        markup = data.pop(SVG)
-        data["text/html"] = f'<div class="drawing">{markup[markup.index("<svg") :]}</div>'
+        data["text/html"] = drawing(data.pop(SVG))
     return output
 
 

@@ -39,6 +39,16 @@ BITMAPS = ("image/png", "image/jpeg")
 def execute(path: Path) -> NotebookNode:
     """Run every cell of a notebook in a fresh kernel on virtual GPUs; returns it in normal form, the file untouched.
 
+    Raises what `run` raises.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    run(notebook, path.parent)
+    return normal_form(notebook)
+
+
+def run(notebook: NotebookNode, folder: Path) -> None:
+    """Run every cell in a fresh kernel that starts in `folder`, on virtual GPUs; the outputs come into `notebook`.
+
     Raises:
         CellExecutionError: a cell raised that does not carry the tag `raises-exception`.
         CellTimeoutError, DeadKernelError: a cell ran longer than 300 s, or its kernel died.
@@ -47,17 +57,15 @@ def execute(path: Path) -> NotebookNode:
     os.environ["FRCNN_LITE_LEARN"] = "off"  # nobody is there to answer
     os.environ["FRCNN_LITE_QUIET"] = "1"  # nor to be told that numba compiles, which depends on its cache
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not one a user has installed as python3
-    notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
         kernel_name="python3",
-        resources={"metadata": {"path": str(path.parent)}},
+        resources={"metadata": {"path": str(folder)}},
         record_timing=False,
         store_widget_state=False,
     )
     client.execute()
-    return normal_form(notebook)
 
 
 def normal_form(notebook: NotebookNode) -> NotebookNode:
