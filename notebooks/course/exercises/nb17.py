@@ -1,133 +1,307 @@
-"""Exercises of notebook 17: the arguments of a kernel, its memory, and what it must be compiled for."""
+"""Exercises of notebook 17: one thread of RoI pooling, and one that goes back and shares with nobody."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import TODO, Case, Exercise, Mistake
+from frcnn_lite import ops
 
 
-def kernel_rois(boxes: Tensor, images: Tensor) -> Tensor:
-    """Boxes (R, 4) as (y1, x1, y2, x2) and images (R,) int64 to what a kernel reads: (R, 5) index, x1, y1, x2, y2."""
-    return torch.cat([images[:, None].to(boxes), boxes[:, [1, 0, 3, 2]]], dim=1).contiguous()
+@dataclass(frozen=True)
+class _Launch(Case):
+    """A launch of the reader's thread, once for each number of `out`, in a mixed order; the result is what it wrote."""
+
+    order: tuple[int, ...] = ()
+    words: str = ""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        *given, out = self.args
+        written = torch.full_like(out, math.nan)
+        for index in self.order:
+            if function(index, *given, written) is TODO:
+                return TODO
+        return written.tolist()
+
+    def show(self, name: str) -> str:
+        return f"{name}, launched for {self.words},"
 
 
-def memory_order(tensor: Tensor) -> list[int]:
-    """The numbers of a tensor in the order in which they lie in memory, from its first address on."""
-    return tensor.as_strided((tensor.numel(),), (1,)).tolist()
+# ---- 17.thread -------------------------------------------------------------------------------------------------------
 
 
-def compilations(launches: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """What has to be compiled for launches of (kernel, device): each pair once, at its first launch."""
-    return list(dict.fromkeys(launches))
+def thread(index: int, features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, values: Tensor) -> None:
+    channels, ph, pw = features.shape[1], rows.shape[1], columns.shape[1]
+    j, i = index % pw, index // pw % ph
+    c, r = index // pw // ph % channels, index // pw // ph // channels
+    (top, bottom), (left, right) = rows[r, i].tolist(), columns[r, j].tolist()
+    best = -math.inf if top < bottom and left < right else 0.0
+    for y in range(top, bottom):
+        for x in range(left, right):
+            best = max(best, float(features[images[r], c, y, x]))
+    values[index] = best
 
 
-def _roi_cases(random: Random) -> Sequence[Case]:
-    fixed = [Case((torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([1])))]
-    for _ in range(8):
-        regions = random.randint(0, 6)
-        boxes = torch.tensor([[float(random.randint(0, 99)) for _ in range(4)] for _ in range(regions)]).view(-1, 4)
-        fixed.append(Case((boxes, torch.tensor([random.randint(0, 3) for _ in range(regions)], dtype=torch.int64))))
-    return fixed
+Place = Callable[[int, int, int, int, int], tuple[int, int, int, int]]
 
 
-def _memory_cases(random: Random) -> Sequence[Case]:
-    square = torch.arange(6).view(2, 3)
-    views = [square, square.T, torch.arange(24).view(1, 2, 3, 4).permute(0, 2, 3, 1)]
-    for _ in range(8):
-        size = [random.randint(1, 4) for _ in range(4)]
-        order = random.sample(range(4), 4)
-        views.append(torch.tensor(random.sample(range(300), 300)[: torch.Size(size).numel()]).view(size).permute(order))
-    return [Case((view,)) for view in views]
+def _right_place(index: int, regions: int, channels: int, ph: int, pw: int) -> tuple[int, int, int, int]:
+    return index // pw // ph // channels, index // pw // ph % channels, index // pw % ph, index % pw
 
 
-def _launch_cases(random: Random) -> Sequence[Case]:
-    fixed = [[("roi_forward", 0), ("roi_forward", 1)], [("roi_forward", 0), ("roi_forward", 0)], []]
-    for _ in range(8):
-        names = ("roi_forward", "roi_backward")
-        fixed.append([(random.choice(names), random.randrange(4)) for _ in range(random.randint(2, 9))])
-    return [Case((launches,)) for launches in fixed]
+def _rows_first(index: int, regions: int, channels: int, ph: int, pw: int) -> tuple[int, int, int, int]:
+    return index // pw // ph // channels, index // pw // ph % channels, index % ph, index // ph % pw
 
 
-def _by_name(launches: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    first = dict(reversed(launches))
-    return [pair for pair in dict.fromkeys(launches) if first[pair[0]] == pair[1]]
+def _regions_first(index: int, regions: int, channels: int, ph: int, pw: int) -> tuple[int, int, int, int]:
+    rest = index // regions
+    return index % regions, rest % channels, rest // channels % ph, rest // channels // ph
 
 
-def _unswapped(boxes: Tensor, images: Tensor) -> Tensor:
-    return torch.cat([images[:, None].to(boxes), boxes], dim=1)
+def _pools(
+    place: Place = _right_place,
+    start: float = -math.inf,
+    empty: float = 0.0,
+    beyond: int = 0,
+    own_image: bool = True,
+    writes: bool = True,
+) -> Callable[..., None]:
+    """`thread` with one of its lines changed."""
+
+    def wrong(index: int, features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, values: Tensor) -> None:
+        r, c, i, j = place(index, len(rows), features.shape[1], rows.shape[1], columns.shape[1])
+        (top, bottom), (left, right) = rows[r, i].tolist(), columns[r, j].tolist()
+        best = start if top < bottom and left < right else empty
+        for y in range(top, min(bottom + beyond, features.shape[2])):
+            for x in range(left, min(right + beyond, features.shape[3])):
+                best = max(best, float(features[images[r] if own_image else r % len(features), c, y, x]))
+        if writes:
+            values[index] = best
+
+    return wrong
 
 
-def _equal(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and given.shape == expected.shape and torch.equal(given.to(expected), expected)
+def _pool_cases(random: Random) -> Sequence[Case]:
+    generator = torch.Generator().manual_seed(random.randrange(2**32))
+    cases = []
+    for n, channels, ph, pw, boxes in [
+        (2, 2, 2, 3, [[1, 0, 0, 32, 20], [1, 8, 8, 40, 40], [0, 0, 16, 60, 47]]),
+        (1, 1, 3, 2, [[0, 40, 40, 90, 90]]),  # beyond the map: the last bins are empty
+        (2, 3, 2, 2, [[0, 0, 0, 24, 24], [1, 8, 8, 40, 40]]),
+        *((2, random.randint(1, 2), 2, 3, [[random.randint(0, 1), *_box(random)] for _ in range(2)]) for _ in range(2)),
+    ]:
+        features = torch.randn(n, channels, 6, 8, generator=generator).round(decimals=2) - 1.5
+        images, rows, columns = ops.roi_bins(torch.tensor(boxes, dtype=torch.float32), (6, 8), ph, pw, 1 / 8)
+        out = torch.zeros(len(boxes) * channels * ph * pw)
+        order = tuple(random.sample(range(len(out)), len(out)))
+        words = f"{(len(boxes), channels, ph, pw)} outputs of the boxes {boxes}"
+        cases.append(_Launch((features, images, rows, columns, out), order=order, words=words))
+    return cases
+
+
+def _box(random: Random) -> list[int]:
+    x, y = random.randint(0, 30), random.randint(0, 20)
+    return [x, y, x + random.randint(8, 30), y + random.randint(8, 24)]
+
+
+# ---- 17.collect ------------------------------------------------------------------------------------------------------
+
+
+def collect(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
+    channels, height, width = out.shape[1:]
+    position, c, n = (
+        index % (height * width),
+        index // (height * width) % channels,
+        index // (height * width) // channels,
+    )
+    total = 0.0
+    for r in range(len(gradient)):
+        if images[r] == n:
+            total += float(gradient[r, c][argmax[r, c] == position].sum())
+    out[n, c, position // width, position % width] = total
+
+
+def _collects(
+    every_image: bool = False, every_channel: bool = False, last_only: bool = False, count: bool = False
+) -> Callable[..., None]:
+    """`collect` with one of its conditions left out, or with the last gradient or their number for the sum."""
+
+    def wrong(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
+        channels, height, width = out.shape[1:]
+        plane, position = index // (height * width), index % (height * width)
+        n, c = plane // channels, plane % channels
+        found: list[float] = []
+        for r in range(len(gradient)):
+            if every_image or images[r] == n:
+                for k in range(channels) if every_channel else [c]:
+                    found += gradient[r, k][argmax[r, k] == position].tolist()
+        total = float(len(found)) if count else (found or [0.0])[-1] if last_only else sum(found)
+        out[n, c, position // width, position % width] = total
+
+    return wrong
+
+
+def _sends(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
+    """One thread for each output, as in the race; the launch has one for each cell."""
+    r, c, i, j = _right_place(index, *gradient.shape)
+    position = int(argmax[r, c, i, j])
+    out[images[r], c].view(-1)[position] += gradient[r, c, i, j]
+
+
+def _leaves_out(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
+    """Writes only where something is to be added."""
+    channels, height, width = out.shape[1:]
+    position, plane = index % (height * width), index // (height * width)
+    own = [r for r in range(len(gradient)) if images[r] == plane // channels]
+    hits = [gradient[r, plane % channels][argmax[r, plane % channels] == position] for r in own]
+    if sum(map(len, hits)):
+        total = float(sum(float(hit.sum()) for hit in hits))
+        out[plane // channels, plane % channels, position // width, position % width] = total
+
+
+def _collect_cases(random: Random) -> Sequence[Case]:
+    cases = []
+    for n, channels, regions in [(1, 1, 2), (2, 1, 2), (2, 2, 3), *((2, 2, random.randint(2, 4)) for _ in range(3))]:
+        images = torch.tensor([random.randrange(n) for _ in range(regions)])
+        shape = (regions, channels, 2, 2)
+        drawn = [random.randint(-1, 5) for _ in range(math.prod(shape))]
+        argmax = torch.tensor(drawn, dtype=torch.int32).view(shape)
+        gradient = torch.tensor([float(random.randint(1, 9)) for _ in drawn]).view(shape)
+        out = torch.zeros(n, channels, 2, 3)
+        words = f"the {out.numel()} cells of {tuple(out.shape)}, with argmax {argmax.flatten().tolist()}"
+        order = tuple(random.sample(range(out.numel()), out.numel()))
+        cases.append(_Launch((gradient, argmax, images, out), order=order, words=words))
+    return cases
+
+
+def _same_numbers(given: Any, expected: Any) -> bool:
+    """Equal, and what was not written (NaN) in the same places."""
+    return bool(torch.equal(*(torch.tensor(numbers).nan_to_num(nan=12345.0) for numbers in (given, expected))))
 
 
 EXERCISES = (
     Exercise(
-        key="17.kernel_rois",
-        task="From boxes (R, 4) as (y1, x1, y2, x2) and image indices (R,) to rois (R, 5): index, x1, y1, x2, y2.",
-        reference=kernel_rois,
-        cases=_roi_cases,
-        agree=_equal,
+        key="17.thread",
+        task="One thread of RoI pooling: write the largest feature of the bin to which `index` leads.",
+        reference=thread,
+        cases=_pool_cases,
+        agree=_same_numbers,
         hints=(
-            "Which of the four numbers stands where? The kernel reads x first.",
-            "`boxes[:, [1, 0, 3, 2]]` picks columns in another order; `torch.cat` wants one dtype.",
-            "`torch.cat([images[:, None].to(boxes), boxes[:, [1, 0, 3, 2]]], dim=1)`",
+            "First the four lines of `place`. The sizes are `features.shape[1]`, `rows.shape[1]` and `columns.shape[1]`.",
+            "Then the edges, `top, bottom = rows[r, i].tolist()`, and a loop over `range(top, bottom)` with one over "
+            "the columns inside. The plane is `features[images[r], c]`.",
+            "Begin with `best = -math.inf`, or with 0 where `top == bottom` or `left == right`, and end with "
+            "`values[index] = best`.",
         ),
         mistakes=(
             Mistake(
-                "y first",
-                "you left y before x. Every kernel reads x first, and a square map never complains.",
-                "chenyuntc/simple-faster-rcnn-pytorch, 2017, faster_rcnn_vgg16.py, where the line that swaps is marked "
-                "important",
-                answers=(_unswapped,),
+                "rows before columns",
+                "you took the row from the remainder. The last dimension runs fastest in memory: the remainder by `pw` "
+                "is the column.",
+                "boxes with y first and kernels with x first, chenyuntc/simple-faster-rcnn-pytorch, 2017, "
+                "faster_rcnn_vgg16.py",
+                answers=(_pools(_rows_first),),
+            ),
+            Mistake(
+                "regions run fastest",
+                "you took the index apart from the wrong end. The *first* dimension runs slowest, so the region is "
+                "what is left after all other divisions.",
+                "tried while this notebook was written, 2026",
+                answers=(_pools(_regions_first),),
+            ),
+            Mistake(
+                "the region's number for its image",
+                "you read the features of image r for region r. Which image a region lies in is `images[r]`.",
+                "vacancy/PreciseRoIPooling issue 42, 2019, where the numbers of images are those of a different chunk",
+                answers=(_pools(own_image=False),),
+            ),
+            Mistake(
+                "begins with 0",
+                "your search begins with 0, so a bin of negative features gives 0. Begin with -inf, or with the first "
+                "feature of the bin.",
+                "tried while this notebook was written, 2026",
+                answers=(_pools(start=0.0),),
+            ),
+            Mistake(
+                "empty bins",
+                "a bin without cells gave -inf. The rule says 0.",
+                "tried while this notebook was written, 2026",
+                answers=(_pools(empty=-math.inf),),
+            ),
+            Mistake(
+                "the end included",
+                "you read one row and one column too many. The ends in `rows` and `columns` are the first cells that "
+                "do not belong to the bin.",
+                "whether ends belong to a box has divided detectors since py-faster-rcnn, 2015, and its `+ 1`: "
+                "facebookresearch/maskrcnn-benchmark, 2018",
+                answers=(_pools(beyond=1),),
+            ),
+            Mistake(
+                "returned",
+                "nothing was written. Nobody takes what a thread returns: it has to write to `values[index]`.",
+                "tried while this notebook was written, 2026",
+                answers=(_pools(writes=False),),
             ),
         ),
     ),
     Exercise(
-        key="17.memory_order",
-        task="The numbers of a dense tensor, a list, in the order in which a kernel meets them behind its data_ptr().",
-        reference=memory_order,
-        cases=_memory_cases,
+        key="17.collect",
+        task="One thread for each cell of `out` (N, C, H, W): write the sum of the gradients whose argmax it is.",
+        reference=collect,
+        cases=_collect_cases,
+        agree=_same_numbers,
         hints=(
-            "A kernel knows an address and counts up. Strides do not travel with a pointer.",
-            "`permute` and `.T` change how a tensor is read, not what lies in memory; `flatten` reads by the strides.",
-            "`tensor.as_strided((tensor.numel(),), (1,)).tolist()`",
+            "Which cell are you? Take `index` apart by the sizes of `out`. For the argmax you need `y * W + x`, which "
+            "is `index % (H * W)`.",
+            "Go through the regions, skip those with a different image, and look in your own channel only.",
+            "`gradient[r, c][argmax[r, c] == position].sum()` is what region r sends to you. Write the total once, "
+            "also where it is 0.",
         ),
         mistakes=(
             Mistake(
-                "by the strides",
-                "you gave the order that indexing gives. That is memory's order after `.contiguous()`, not before.",
-                "a guide to Faster R-CNN on several GPUs, about 2017, hands a permuted view to its C code "
-                "(docs/verdicts.md, post 000)",
-                answers=(lambda tensor: tensor.flatten().tolist(),),
-            ),
-        ),
-    ),
-    Exercise(
-        key="17.compilations",
-        task="The (kernel, device) pairs that must be compiled for a list of launches, in the order of first need.",
-        reference=compilations,
-        cases=_launch_cases,
-        hints=(
-            "A compiled function belongs to the device that was current when it was loaded.",
-            "So a cache of kernels has two keys. Which?",
-            "`list(dict.fromkeys(launches))`: a dict keeps the first of each, in order",
-        ),
-        mistakes=(
-            Mistake(
-                "once for all devices",
-                "you compiled each kernel for the first device only. On the others it is an invalid resource handle.",
-                "jonkhler/s2cnn issue 8, 2018: a kernel behind an lru_cache without the device, under DataParallel",
-                answers=(_by_name,),
+                "every image",
+                "you also collect from regions of other images. The same position exists in each of them; compare "
+                "`images[r]` with your own.",
+                "tried while this notebook was written, 2026",
+                answers=(_collects(every_image=True),),
             ),
             Mistake(
-                "every time",
-                "you compiled at every launch: right, and slower than the pooling.",
-                "cupy/cupy issue 3193, 2020, on keeping raw kernels, and by what key",
-                answers=(lambda launches: list(launches),),
+                "every channel",
+                "you also collect from other channels. The same position exists in each plane.",
+                "tried while this notebook was written, 2026",
+                answers=(_collects(every_channel=True),),
+            ),
+            Mistake(
+                "the last one",
+                "you keep the last gradient instead of the sum. Bins overlap, so several outputs may name your cell.",
+                "the race of this notebook, which two threads that add without atomics have, 2026",
+                answers=(_collects(last_only=True),),
+            ),
+            Mistake(
+                "counted",
+                "you counted the outputs that name your cell. That is the gradient of a sum; add up what is in "
+                "`gradient`.",
+                "the test with a gradient of ones in the notes on simple-faster-rcnn-pytorch, 2017, would pass",
+                answers=(_collects(count=True),),
+            ),
+            Mistake(
+                "sends",
+                "your thread sends instead of collecting: it stands for an output, and adds to a cell that other "
+                "threads add to as well. Here each thread is one cell, and writes to no other.",
+                "torchvision's kernel does it like that, with atomic additions, 0.30, 2026",
+                answers=(_sends,),
+            ),
+            Mistake(
+                "not written",
+                "cells without a gradient were left as they were. The memory of `out` is not cleared before the "
+                "launch, so every thread has to write, also a 0.",
+                "`torch.empty` in place of `zeros` is the usual way to it: pytorch/pytorch documentation of 2.15, 2026",
+                answers=(_leaves_out,),
             ),
         ),
     ),

@@ -35,9 +35,9 @@ from course.figures.step_lanes import step_lanes
 from course.figures.suppression import suppression_step
 from course.figures.suppression_rounds import kept_boxes, suppression_rounds
 from course.figures.svg import Canvas, Figure
-from course.figures.table_windows import table_windows
 from course.figures.tensor_flow import tensor_flow
 from course.figures.tensor_tiles import Tile, tensor_tiles
+from course.figures.thread_map import memory_order, thread_map
 from course.figures.whole_layers import whole_layers
 from course.figures.widgets import sliders
 from course.figures.worst_errors import worst_errors
@@ -72,6 +72,7 @@ __all__ = [
     "idle_heatmap",
     "kept_boxes",
     "megabytes",
+    "memory_order",
     "memory_shares",
     "memory_timeline",
     "panels",
@@ -91,9 +92,9 @@ __all__ = [
     "step_lanes",
     "suppression_rounds",
     "suppression_step",
-    "table_windows",
     "tensor_flow",
     "tensor_tiles",
+    "thread_map",
     "trace_calls",
     "whole_layers",
     "worst_errors",

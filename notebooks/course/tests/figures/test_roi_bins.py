@@ -7,7 +7,6 @@ import torch
 
 from course.figures.reads_where import reads_where
 from course.figures.roi_bins import roi_figure
-from course.figures.table_windows import table_windows
 from frcnn_lite import ops
 
 COUNTING = torch.arange(36).view(6, 6)
@@ -81,16 +80,3 @@ def test_circles_are_the_argmax(box, bins):
 def test_refusals():
     with pytest.raises(ValueError, match=r"at most 12 x 12 cells, 1 to 4 bins"):
         roi_figure(torch.zeros(13, 3), (0, 0, 1, 1))
-
-
-@pytest.mark.parametrize(("height", "width", "window"), [(1, 1, "1 x 1"), (8, 4, "8 x 4"), (12, 9, "8 x 8")])
-def test_four_windows_cover_a_bin(height, width, window):
-    figure = table_windows(height, width)
-    assert figure.title.endswith(f"four windows of {window}")
-    assert ">0<" not in figure.markup  # a cell in no window
-    ElementTree.fromstring(figure.markup)
-
-
-def test_windows_of_no_cells_are_refused():
-    with pytest.raises(ValueError, match="1 to 16 cells each way, got 0 x 3"):
-        table_windows(0, 3)

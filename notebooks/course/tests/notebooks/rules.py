@@ -18,7 +18,6 @@ MARKED_TO = "12"  # the last notebook that has to mark the words which the gloss
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
     "13",
-    "17",
     "20",
     "22",
     "23",
