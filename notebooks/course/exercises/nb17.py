@@ -192,7 +192,8 @@ EXERCISES = (
         cases=_pool_cases,
         agree=_same_numbers,
         hints=(
-            "First the four lines of `place`. The sizes are `features.shape[1]`, `rows.shape[1]` and `columns.shape[1]`.",
+            "First the four lines of `place`. Its sizes are `features.shape[1]`, `rows.shape[1]` and "
+            "`columns.shape[1]`.",
             "Then the edges, `top, bottom = rows[r, i].tolist()`, and a loop over `range(top, bottom)` with one over "
             "the columns inside. The plane is `features[images[r], c]`.",
             "Begin with `best = -math.inf`, or with 0 where `top == bottom` or `left == right`, and end with "
