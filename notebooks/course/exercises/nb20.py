@@ -1,232 +1,260 @@
-"""Exercises of notebook 20: reduce a loss, pad the ground truth, judge what a detector found, and how well in all."""
+"""Exercises of notebook 20: find the part of a model that no step moves, and the test for a run that goes on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.functional import pad
+from torch import nn
 
-from course.learn.exercise import Case, Exercise, Mistake
-from frcnn_lite.ops.boxes import box_iou
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 
 
-def batch_loss(sums: Tensor, counts: Tensor) -> Tensor:
-    """The loss of the whole batch from each image's sum and count, both (B,)."""
-    return sums.sum() / counts.sum().clamp(min=1)
+def left_alone(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    """Names of the children of `model` of which one call of `step` changes no parameter, in their order."""
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    step()
+    moved = {name.split(".")[0] for name, weight in model.named_parameters() if not weight.equal(before[name])}
+    return [name for name, _ in model.named_children() if name not in moved]
 
 
-def pad_labels(labels: Sequence[Tensor]) -> Tensor:
-    """The labels of several images as one (B, M) tensor, rows filled up with -1."""
-    longest = max(len(row) for row in labels)
-    return torch.stack([pad(row, (0, longest - len(row)), value=-1) for row in labels])
+def _keeps_references(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = dict(model.named_parameters())
+    step()
+    moved = {name.split(".")[0] for name, weight in model.named_parameters() if not weight.equal(before[name])}
+    return [name for name, _ in model.named_children() if name not in moved]
 
 
-def true_positives(boxes: Tensor, truth: Tensor) -> list[bool]:
-    """For each box (n, 4), best score first: is it the first one to overlap a true box (m, 4) by 0.5 or more?"""
-    iou = box_iou(boxes, truth)
-    right = []
-    for row in iou:
-        best = row.argmax()
-        right.append(bool(row[best] >= 0.5))
-        if right[-1]:
-            iou[:, best] = -1  # this true box is found; nobody else finds it again
-    return right
+def _asks_for_gradients(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    step()
+    return [name for name, child in model.named_children() if all(p.grad is None for p in child.parameters())]
 
 
-def average_precision(right: Sequence[bool], objects: int) -> float:
-    """COCO's AP of one class: `right` for each box, best score first over all pictures, of `objects` to find."""
-    hits = np.cumsum(right)
-    recall, precision = hits / objects, hits / np.arange(1, len(right) + 1)
-    best = np.maximum.accumulate(precision[::-1])[::-1]  # at this recall or a larger one
-    reached = np.searchsorted(recall, np.linspace(0, 1, 101))
-    return float(np.append(best, 0.0)[reached].mean())
+def _every_parameter(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    step()
+    still = {name.split(".")[0] for name, weight in model.named_parameters() if weight.equal(before[name])}
+    return [name for name, _ in model.named_children() if name in still]
 
 
-def _mean_of_means(sums: Tensor, counts: Tensor) -> Tensor:
-    return (sums / counts.clamp(min=1)).mean()
+@dataclass
+class _Step:
+    """Forward, backward and a step of SGD that was given the parameters whose names `owns` accepts."""
+
+    model: nn.Module
+    owns: Callable[[str], bool]
+
+    def __call__(self) -> None:
+        self.model.zero_grad()
+        x = torch.ones(2, 3)  # noqa: FL002 on the CPU
+        sum((child(x).sum() for child in self.model.children()), x.new_zeros(())).backward()
+        with torch.no_grad():
+            for name, weight in self.model.named_parameters():
+                if self.owns(name):
+                    weight -= 0.1 * weight.grad if weight.grad is not None else 0
+
+    def __repr__(self) -> str:
+        return "<a step>"
 
 
-def _mean_of_devices(sums: Tensor, counts: Tensor) -> Tensor:
-    halves = zip(sums.chunk(2), counts.chunk(2), strict=True)
-    return torch.stack([batch_loss(s, c) for s, c in halves]).mean()
+def _model(names: Sequence[str]) -> nn.Module:
+    return nn.ModuleDict({name: nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1)) for name in names})
 
 
-def _loss_cases(random: Random) -> Sequence[Case]:
-    generator = torch.Generator().manual_seed(random.randrange(2**32))
-    cases = [Case((torch.tensor([6.0, 1.0, 1.0]), torch.tensor([2.0, 1.0, 1.0]))), Case((torch.zeros(2),) * 2)]
-    for _ in range(8):
-        rows = random.randint(2, 40)
-        counts = torch.randint(0, 9, (rows,), generator=generator).double()
-        cases.append(Case((counts * torch.rand(rows, generator=generator, dtype=torch.float64), counts)))
-    return cases
-
-
-def _label_cases(random: Random) -> Sequence[Case]:
-    lengths = [[3, 1], [1, 4, 2], [2, 0]] + [[random.randint(0, 6) for _ in range(4)] for _ in range(8)]
-    rows = [
-        [torch.tensor([random.randrange(10) for _ in range(n)], dtype=torch.int64) for n in some] for some in lengths
+def _step_cases(random: Random) -> Sequence[Case]:
+    names = ["backbone", "rpn", "box_head"]
+    owned: list[Callable[[str], bool]] = [
+        lambda name: not name.startswith("rpn."),
+        lambda name: True,
+        lambda name: False,
+        lambda name: name.startswith("box_head."),
+        lambda name: not name.startswith("rpn.") and name != "backbone.0.bias",
     ]
-    return [Case((row,)) for row in rows]
+    some = random.sample([*names, "neck", "mask_head"], 4)
+    kept = set(random.sample(some, 2))
+    models = [*(_model(names) for _ in owned), _model(some)]
+    steps = [_Step(model, own) for model, own in zip(models, [*owned, lambda n: n.split(".")[0] in kept], strict=True)]
+    return [Case((model, step)) for model, step in zip(models, steps, strict=True)]
 
 
-def _box_cases(random: Random) -> Sequence[Case]:
-    truth = torch.tensor([[0.0, 0.0, 10.0, 10.0], [30.0, 0.0, 40.0, 10.0]])
-    fixed = [truth[:1].repeat(2, 1), truth.flip(0), truth + 4, truth[:1] + torch.tensor([[0.0, 0.0, 5.0, 0.0]])]
-    cases = [Case((boxes, truth)) for boxes in fixed]
-    generator = torch.Generator().manual_seed(random.randrange(2**32))
-    for _ in range(20):
-        some, found = random.randint(1, 4), random.randint(0, 8)
-        corners = 20 * torch.rand(some, 2, generator=generator)
-        some_boxes = torch.cat([corners, corners + 10], dim=1)
-        picks = torch.randint(some, (found,), generator=generator)
-        moved = some_boxes[picks] + 4 * torch.rand(found, 4, generator=generator)
-        cases.append(Case((moved, some_boxes)))
-    return cases
+STEPS, EPOCH = 12, 4
 
 
-def _counts_duplicates(boxes: Tensor, truth: Tensor) -> list[bool]:
-    return (box_iou(boxes, truth).amax(dim=1) >= 0.5).tolist()
+@dataclass(frozen=True)
+class _Run:
+    """Twelve steps of a small training; calling it gives their losses. `forgets`: what its checkpoint lacks."""
+
+    words: str
+    forgets: str = ""
+
+    def __call__(self, stop: int | None = None) -> list[float]:
+        first = _Trainer()
+        losses = first.steps(0, STEPS if stop is None else stop)
+        if stop is None:
+            return losses
+        second = _Trainer()
+        begin = second.restore(first.state(stop), self.forgets)
+        return losses + second.steps(begin, begin + STEPS - stop)
+
+    def __repr__(self) -> str:
+        return f"<a run that {self.words}>"
 
 
-def _ranked_cases(random: Random) -> Sequence[Case]:
-    # Of 7, 9, 11 or 13 objects no part is a whole hundredth, so that rounding decides nothing.
-    cases = [Case(([True, True, False, True], 7)), Case(([False, True, False, True, True, False], 9)), Case(([], 7))]
-    for _ in range(20):
-        objects, found = random.choice([7, 9, 11, 13]), random.randint(0, 30)
-        ranked = [random.random() < 0.5 for _ in range(found)]
-        right = [hit and sum(ranked[: k + 1]) <= objects for k, hit in enumerate(ranked)]
-        cases.append(Case((right, objects)))
-    return cases
+class _Trainer:
+    """A line fitted to 8 points, in epochs of four steps, with momentum, a falling learning rate and noise."""
+
+    def __init__(self) -> None:
+        self.weights = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+        self.optimizer = torch.optim.SGD([self.weights], lr=0.1, momentum=0.9)
+        self.schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.8)
+        self.noise = torch.Generator().manual_seed(5)
+
+    def steps(self, first: int, last: int) -> list[float]:
+        losses = []
+        for step in range(first, last):
+            x = torch.tensor([step % EPOCH, 4 + step % EPOCH], dtype=torch.float64)  # noqa: FL002 on the CPU
+            y = 3 * x + torch.rand(2, generator=self.noise, dtype=torch.float64)
+            loss = (self.weights[0] * x / 8 + self.weights[1] - y).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.schedule.step()
+            losses.append(loss.item())
+        return losses
+
+    def state(self, step: int) -> dict[str, Any]:
+        parts = {"optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict()}
+        return {**parts, "weights": self.weights.detach().clone(), "noise": self.noise.get_state(), "step": step}
+
+    def restore(self, state: dict[str, Any], forgets: str) -> int:
+        """Take over all but what is forgotten; returns the number of the next step."""
+        with torch.no_grad():
+            if forgets != "weights":
+                self.weights.copy_(state["weights"])
+        rate = state["optimizer"]["param_groups"][0]["lr"]
+        if forgets != "optimizer":
+            self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.param_groups[0]["lr"] = rate  # the schedule's, whatever becomes of the momentum
+        if forgets != "schedule":
+            self.schedule.load_state_dict(state["schedule"])
+        else:
+            self.schedule = torch.optim.lr_scheduler.ExponentialLR(_fresh(self.optimizer), 0.8)
+        if forgets != "noise":
+            self.noise.set_state(state["noise"])
+        done = int(state["step"])
+        return done - done % EPOCH if forgets == "epoch" else 0 if forgets == "step" else done
 
 
-def _at_recalls(right: Sequence[bool], objects: int) -> float:
-    hits = np.cumsum(right)
-    recall, precision = hits / objects, hits / np.arange(1, len(right) + 1)
-    return float(np.append(precision, 0.0)[np.searchsorted(recall, np.linspace(0, 1, 101))].mean())
+def _fresh(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    for group in optimizer.param_groups:
+        group["lr"] = group["initial_lr"]
+    return optimizer
 
 
-def _at_hits(right: Sequence[bool], objects: int) -> float:
-    precision = np.cumsum(right) / np.arange(1, len(right) + 1)
-    return float(precision[np.array(right, dtype=bool)].sum() / objects)
+_RUNS = (
+    _Run("goes on as if it had never stopped"),
+    _Run("forgets the weights", "weights"),
+    _Run("forgets the optimizer's momentum", "optimizer"),
+    _Run("forgets the schedule", "schedule"),
+    _Run("forgets the random numbers", "noise"),
+    _Run("counts its steps from 0 again", "step"),
+    _Run("begins the epoch again in which it was stopped", "epoch"),
+)
 
 
-def _sloping(right: Sequence[bool], objects: int, trapezoid: bool = False) -> float:
-    hits = np.cumsum(right)
-    recall = np.concatenate([[0.0], hits / objects, [1.0]])
-    precision = np.concatenate([[1.0], hits / np.arange(1, len(right) + 1), [0.0]])
-    best = np.maximum.accumulate(precision[::-1])[::-1]
-    heights = np.interp(np.linspace(0, 1, 101), recall, best)
-    return float((heights[1:] + heights[:-1]).sum() / 200 if trapezoid else heights.mean())
+def check_resume(run: Callable[..., list[float]]) -> None:
+    """Raises unless a run that is stopped, in an epoch or between two, has the losses of one that never stopped."""
+    for stop in (4, 5, 7):
+        assert run(stop=stop) == run(), f"stopped after {stop} steps, the run goes on differently"
 
 
-def _near(given: object, expected: float) -> bool:
-    return isinstance(given, float | int | np.floating | Tensor) and abs(float(given) - expected) < 1e-6
+def _between_epochs(run: Callable[..., list[float]]) -> None:
+    assert run(stop=4) == run()
 
 
-def _close(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and given.shape == () and torch.allclose(given.double(), expected.double())
+def _first_loss(run: Callable[..., list[float]]) -> None:
+    assert run(stop=5)[5] == run()[5]
 
 
-def _equal(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and torch.equal(given, expected)
+def _returns(run: Callable[..., list[float]]) -> bool:
+    return run(stop=5) == run()
+
+
+def _run_cases(random: Random) -> Sequence[Case]:
+    return [Trial((run,)) for run in random.sample(_RUNS, len(_RUNS))]
 
 
 EXERCISES = (
     Exercise(
-        key="20.batch_loss",
-        task="The loss of a whole batch from each image's sum and count; 0 where all counts are 0.",
-        reference=batch_loss,
-        cases=_loss_cases,
-        agree=_close,
+        key="20.left_alone",
+        task="`model.named_children()` are the parts of a model. Call `step()` once and return the names of those "
+        "parts, in their order, of which it has changed no parameter, as a list.",
+        reference=left_alone,
+        cases=_step_cases,
         hints=(
-            "How much should one sampled box weigh? The same, whichever image it stands in.",
-            "Add up all sums, add up all counts, divide once.",
-            "`return sums.sum() / counts.sum().clamp(min=1)`",
+            "Compare every parameter with what it was before. What must you keep of it, so that it is still there?",
+            "`weight.detach().clone()` is a copy. `model.named_parameters()` has names such as 'rpn.conv.weight'.",
+            "Collect `name.split('.')[0]` of all parameters that are not `equal` to their copies: these parts moved.",
         ),
         mistakes=(
             Mistake(
-                "mean of the images' means",
-                "you divided within each image and took the mean: a box in an image with few boxes weighs more than "
-                "one in a crowded image.",
-                "the same with mini-batches in the place of images: OpenNMT/OpenNMT-py issue 2293, 2023",
-                answers=(_mean_of_means,),
+                "kept the tensors themselves",
+                "you kept the parameters and not copies of them. An optimizer changes a parameter in place, so you "
+                "compare each with itself, and every part seems to be left alone.",
+                'the same of `state_dict()`: "returns reference to the state and not its copy!", PyTorch tutorial '
+                "*Saving and Loading Models*, 2018",
+                answers=(_keeps_references,),
             ),
             Mistake(
-                "mean of the devices' means",
-                "you divided on each device and took the mean over devices. Then the loss depends on how the batch was "
-                "split.",
-                "open-mmlab/mmdetection issue 2933, 2020: one mAP lost between four and eight GPUs",
-                answers=(_mean_of_devices,),
+                "asked for gradients",
+                "you asked which parts have gradients. A part gets gradients whenever the loss depends on it; whether "
+                "it moves depends on what the optimizer was given.",
+                "looked for in the gradients: pytorch/pytorch issue 40983, 2020",
+                answers=(_asks_for_gradients,),
+            ),
+            Mistake(
+                "one parameter is enough",
+                "you named a part as soon as one of its parameters stayed. Asked for are parts of which none has "
+                "changed: a single bias may rest, because its gradient is 0 or because it is frozen.",
+                "a checker that also looked at weights which are not trained: tensorflow/tensorflow issue 45582, 2020",
+                answers=(_every_parameter,),
             ),
         ),
     ),
     Exercise(
-        key="20.pad_labels",
-        task="One (B, M) int64 tensor from the labels of B images, M being the longest; padding is -1.",
-        reference=pad_labels,
-        cases=_label_cases,
-        agree=_equal,
+        key="20.check_resume",
+        task="A test: `run()` trains 12 steps, in epochs of 4, and returns their losses. `run(stop=k)` stops after k "
+        "steps, saves, begins a new process, restores, goes on, and returns the losses of all 12. Raise an "
+        "AssertionError if the stop makes a difference.",
+        reference=check_resume,
+        cases=_run_cases,
         hints=(
-            "Rows of one tensor have one length. Which?",
-            "`torch.nn.functional.pad(row, (0, missing), value=...)` appends `missing` entries.",
-            "`torch.stack([pad(row, (0, longest - len(row)), value=-1) for row in labels])`",
+            "The wrong runs forget something. Which losses after the stop can show it: the first, or later ones?",
+            "One of them begins its epoch again. After how many steps must it be stopped for this to matter?",
+            "`assert run(stop=5) == run()`: all losses, with a stop in the middle of an epoch.",
         ),
         mistakes=(
             Mistake(
-                "zeros",
-                "you padded with 0, and 0 is a class: every padded row is now a digit zero without a box.",
-                "zero-padded boxes became training samples in jwyang/faster-rcnn.pytorch, 2017 to 2020",
-                answers=(lambda labels: pad_labels(labels).clamp(min=0),),
-            ),
-        ),
-    ),
-    Exercise(
-        key="20.true_positives",
-        task="For each found box, best score first: is it the first to overlap a true box by IoU 0.5 or more?",
-        reference=true_positives,
-        cases=_box_cases,
-        hints=(
-            "`box_iou(boxes, truth)` gives one row per found box, one column per true box.",
-            "A true box can be found once. What happens to its column when it has been?",
-            "Go through the rows; if the largest entry is 0.5 or more, it is right, and its column becomes -1.",
-        ),
-        mistakes=(
-            Mistake(
-                "duplicates count",
-                "you let one true box be found twice. Then a detector gains by saying everything twice; COCO and "
-                "PASCAL VOC count the second as wrong.",
-                "M. Everingham et al., The PASCAL VOC Challenge, 2010, section 4.2",
-                answers=(_counts_duplicates,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="20.average_precision",
-        task="COCO's AP of one class from its ranked boxes, right or wrong, and the number of objects.",
-        reference=average_precision,
-        cases=_ranked_cases,
-        agree=_near,
-        hints=(
-            "After each box: how many are right so far, of all boxes so far, and of all objects?",
-            "`np.maximum.accumulate` runs from the left; the best at a recall *or a larger one* runs from the right.",
-            "`np.searchsorted(recall, np.linspace(0, 1, 101))` is the first box at each recall, or `len(recall)`.",
-        ),
-        mistakes=(
-            Mistake(
-                "no running maximum",
-                "you took the precision as it is ranked. COCO takes the best at this recall or a larger one, from the "
-                "right end of the list; else a wrong box in the middle costs at recalls where nobody would stop.",
-                "scikit-learn issue 30147, 2024: its average_precision_score, which takes no maximum, for a detector",
-                answers=(_at_recalls, _at_hits),
+                "stops between epochs",
+                "you stop only where an epoch ends. A run that begins its epoch again, with pictures that it has seen, "
+                "is right there and nowhere else.",
+                "checkpoints every 2000 iterations, epochs of 462: kdexd/virtex issue 18, 2020",
+                answers=(_between_epochs,),
             ),
             Mistake(
-                "a sloping line",
-                "you drew a line from point to point, and on to a recall of 1. Nothing was measured there: precision "
-                "is that of the first box to reach a recall, and 0 beyond the last.",
-                "ultralytics/yolov5 pull request 7714, 2022; roboflow/supervision pull request 1500, 2024",
-                answers=(_sloping, lambda right, objects: _sloping(right, objects, trapezoid=True)),
+                "the first loss alone",
+                "you compare the first loss after the stop. It is computed before the optimizer and the schedule have "
+                "acted, so it is right even where both were forgotten.",
+                "the optimizer is not saved, and the loss jumps later: matterport/Mask_RCNN issue 1726, 2019",
+                answers=(_first_loss,),
+            ),
+            Mistake(
+                "never fails",
+                "your test lets every run pass, because it never raises anything. A test that *returns* False has "
+                "passed; write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns,),
             ),
         ),
     ),

@@ -3,6 +3,7 @@
 from course.figures.anchor_fit import anchor_fit
 from course.figures.anchor_picture import anchor_picture
 from course.figures.balance_bars import balance_bars
+from course.figures.bars import bars
 from course.figures.call_trace import CallTrace, trace_calls
 from course.figures.case_board import Ending, case_board
 from course.figures.cast_sheet import cast_sheet
@@ -13,6 +14,7 @@ from course.figures.device_lanes import DeviceLog, Lane, device_lanes
 from course.figures.digit_rows import digit_rows
 from course.figures.digits import cast
 from course.figures.fed_cells import fed_cells
+from course.figures.filmstrip import filmstrip
 from course.figures.flow import Flow
 from course.figures.found_panel import found_panel
 from course.figures.idle_heatmap import idle_heatmap
@@ -26,6 +28,7 @@ from course.figures.precision_recall import precision_recall
 from course.figures.rank_samples import rank_samples
 from course.figures.reads_where import reads_where
 from course.figures.region_scores import region_scores
+from course.figures.ranked_boxes import ranked_boxes
 from course.figures.roi_bins import roi_figure
 from course.figures.row_weights import row_weights
 from course.figures.scatter_flow import scatter_flow
@@ -58,6 +61,7 @@ __all__ = [
     "anchor_fit",
     "anchor_picture",
     "balance_bars",
+    "bars",
     "case_board",
     "cast",
     "cast_sheet",
@@ -68,6 +72,7 @@ __all__ = [
     "digit_rows",
     "fed_cells",
     "found_panel",
+    "filmstrip",
     "gigabytes",
     "idle_heatmap",
     "kept_boxes",
@@ -83,6 +88,7 @@ __all__ = [
     "rank_samples",
     "reads_where",
     "region_scores",
+    "ranked_boxes",
     "roi_figure",
     "row_weights",
     "scatter_flow",

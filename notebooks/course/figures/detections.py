@@ -51,7 +51,7 @@ def detections(
     return canvas.figure()
 
 
-class _Judged:
+class JudgedPicture:
     """Predictions of one picture above the score, and which of them are right."""
 
     def __init__(self, boxes: NDArray, labels: NDArray, right: list[bool], true_boxes: NDArray) -> None:
@@ -65,7 +65,7 @@ def judge(
     truth: tuple[ArrayLike, ArrayLike],
     min_score: float,
     iou_threshold: float,
-) -> _Judged:
+) -> JudgedPicture:
     boxes, scores, labels = map(np.asarray, found)
     keep = scores >= min_score
     boxes, labels = boxes[keep], labels[keep]
@@ -80,8 +80,8 @@ def judge(
         if hit:
             free[best] = False
         right.append(hit)
-    return _Judged(boxes, labels, right, true_boxes)
+    return JudgedPicture(boxes, labels, right, true_boxes)
 
 
-def _describe(judged: Sequence[_Judged]) -> str:
+def _describe(judged: Sequence[JudgedPicture]) -> str:
     return "; ".join(f"picture {i}: {picture.words}" for i, picture in enumerate(judged, start=1)) + "."

@@ -1,6 +1,6 @@
 """Precision over recall of every class: as the detections are ranked, and as COCO reads it off at 101 recalls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -17,16 +17,21 @@ KEY = "filled: the best precision at this recall or beyond, read at 101 recalls;
 
 
 def precision_recall(
-    curves: Mapping[str, ClassCurve], title: str = "Precision over recall", columns: int = 4, side: int = 150
+    curves: Mapping[str, ClassCurve],
+    title: str = "Precision over recall",
+    columns: int = 4,
+    side: int = 150,
+    only: Collection[str] | None = None,
 ) -> Figure:
-    """A panel for the mean of all classes and one for each, at an IoU of 0.5 and of 0.75.
+    """A panel for the mean of all classes and one for each, or for those in `only`, at an IoU of 0.5 and of 0.75.
 
     curves: what `engine.class_curves` gives; side: pixels of a panel.
     """
     panels = {name: (curve.precision, curve.ranked) for name, curve in curves.items()}
     if len(panels) > 1:
         mean = torch.stack([precision for precision, _ in panels.values()]).mean(dim=0)
-        panels = {"all classes": (mean, mean.new_zeros(len(mean), 0, 2)), **panels}
+        kept = {name: panel for name, panel in panels.items() if only is None or name in only}
+        panels = {"all classes": (mean, mean.new_zeros(len(mean), 0, 2)), **kept}
     rows = -(-len(panels) // columns)
     size = LEFT + columns * (side + GAP), TOP + rows * (NAME + side + FOOT)
     words = "; ".join(f"{name}: {', '.join(_numbers(precision))}" for name, (precision, _) in panels.items())

@@ -1,33 +1,29 @@
-"""The questions of notebook 20, Train Faster R-CNN lite on two GPUs."""
+"""The questions of notebook 20, Train it."""
 
 from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "20.values",
-        "Seven images on two GPUs. The detector returns its losses as sums and counts. How many numbers come "
-        "back as the sum called `rpn_objectness`?",
-        ("1", "2", "7"),
+        "20.which",
+        "The same detector, the same pictures in the same order, 100 steps. In pictures that neither has seen, which "
+        "run finds more of the digits?",
+        ("run A, whose loss is larger", "run B, whose loss is smaller", "both find about as many"),
     ),
     Question(
-        "20.reduce",
-        "Four images on one device, three on the other. Which total equals the loss of one device with all seven?",
-        ("both", "sums over counts only", "the mean of the devices' means only"),
+        "20.part",
+        "From step 20 to step 50 the loss of run A more than doubles. Which of its four parts rise?",
+        ("the two of the RPN", "the two of the head", "all four"),
     ),
     Question(
-        "20.curve",
-        "Eight steps on the CPU and eight on two GPUs, same seed, same batch of six. How do the two loss "
-        "curves differ?",
-        ("not visibly", "two GPUs go down twice as fast", "two GPUs are noisier"),
+        "20.late",
+        "From step 800 to step 2,000 the learning rate falls to 0. Which number grows more in these steps: AP50, for "
+        "which half of the overlap is enough, or AP, which asks for up to 0.95 of it?",
+        ("AP50", "AP", "neither grows by more than 0.01"),
     ),
     Question(
-        "20.total",
-        "The detector learns. What does the sum of its four losses do over the first two hundred steps?",
-        ("it falls all the way", "it rises, then stays", "it stays where it was"),
-    ),
-    Question(
-        "20.kinds",
-        "Boxes that this detector is sure of (a score of 0.5 or more) and that are wrong: of which kind are most?",
-        ("background", "localisation", "wrong class", "duplicate"),
+        "20.forgotten",
+        "The run is stopped after 6 steps and goes on from a checkpoint. The checkpoint has everything but the state "
+        "of the optimizer. Which losses after the restart differ from those of a run that never stopped?",
+        ("none", "all", "all but the first"),
     ),
 )

@@ -4,11 +4,12 @@ import base64
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
 from course.detection_errors import find_errors
-from course.figures import precision_recall, worst_errors
+from course.figures import filmstrip, precision_recall, ranked_boxes, worst_errors
 from course.figures.precision_recall import staircase
 from frcnn_lite.data import DigitScenes
 from frcnn_lite.engine import Judged, average_precision, class_curves
@@ -161,3 +162,33 @@ def test_a_box_at_the_edge_of_a_large_picture_is_shown_whole_in_few_pixels():
     for rect in elements(figure, "rect")[-2:]:
         x, y, w, h = (float(rect.get(name)) for name in ("x", "y", "width", "height"))
         assert left <= x and x + w <= left + width + 1 and top <= y and y + h <= top + height + 1
+
+
+# ---- the same pictures again and again; a short ranked list
+
+
+def test_a_filmstrip_draws_each_frame_over_the_same_pictures():
+    picture = np.zeros((3, 20, 20), np.uint8)
+    box = np.array([[2.0, 2, 12, 12]])
+    nothing = (np.zeros((0, 4)), np.zeros(0), np.zeros(0, dtype=int))
+    frames = {"step 0": ("AP 0.00", [nothing]), "step 9": ("AP 0.50", [(box, np.array([0.9]), np.array([7]))])}
+    strips = [filmstrip([picture], frames, [(box, np.array([7]))], "A film", across=across) for across in (True, False)]
+    for figure in strips:
+        assert figure.description == (
+            "step 0 AP 0.00: 0 right, 0 wrong, 1 missed. step 9 AP 0.50: 1 right, 0 wrong, 0 missed."
+        )
+        assert figure.markup.count("<image") == 2
+    assert strips[0].markup != strips[1].markup
+    unsure = filmstrip([picture], frames, [(box, np.array([7]))], "A film", min_score=0.95)
+    assert "step 9 AP 0.50: 0 right, 0 wrong, 1 missed" in unsure.description
+
+
+def test_ranked_boxes_say_box_by_box_what_was_found():
+    figure = ranked_boxes([True, False, True], 4, "Three boxes")
+    assert figure.description == (
+        "2 of 4 objects found. Box by box: right, recall 0.25, precision 1.00; wrong, recall 0.25, precision 0.50; "
+        "right, recall 0.50, precision 0.67."
+    )
+    assert "never reached" in figure.markup
+    assert "never reached" not in ranked_boxes([True, True], 2, "All").markup
+    assert ranked_boxes([], 2, "None").description.startswith("0 of 2 objects found")

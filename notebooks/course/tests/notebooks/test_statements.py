@@ -10,7 +10,10 @@ import nbformat
 import pytest
 import torch
 
-from frcnn_lite import data, engine, ops
+from course import training_film
+from course.learn.question import find_question
+from frcnn_lite import data, ops
+from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.ops.matching import match
 
@@ -129,37 +132,69 @@ def test_12_says_which_errors_are_acted_out():
             assert "acted out by the stand-in for CuPy" in text
 
 
-# ---- 16: the batch, the anchors, and what a repair is worth
+# ---- 20: the batch, the anchors, and the stored runs
 
 
-def test_16_describes_its_batch():
+def test_20_describes_its_batch():
     scenes = data.DigitScenes("train", 20_000)
-    counts = [len(scenes[k].boxes) for k in range(7)]
+    counts = [len(scenes[k].boxes) for k in range(8)]
     words = ("zero", "one", "two", "three", "four", "five", "six")
     assert f"between {words[min(counts)]} and {words[max(counts)]} boxes a picture" in prose("20")
-    assert f"boxes in each picture: {counts}" in output("20", "boxes in each picture")
+    assert f"boxes in each picture: {counts}" in output("20", "default_collate(")
 
 
-def test_16_describes_its_detector():
-    config = engine.load_weights(NOTEBOOKS / "checkpoints" / "digits.pt").config
+def test_20_describes_its_detector():
+    config = FasterRCNNConfig()
     cells = (128 // 2 ** len(config.widths)) ** 2
     anchors = cells * len(config.anchor_sizes) * len(config.anchor_ratios)
-    assert (
-        f"of the {anchors} anchors that this one has in a picture, each step trains on {config.rpn_samples}"
-        in prose("20")
-    )
+    assert f"Of the {anchors} anchors of a picture a step trains on {config.rpn_samples}" in prose("20")
 
 
-def test_16_says_by_which_number_which_repair_is_worth_more():
+def test_20_stored_runs_are_what_its_cells_compute():
+    """The first steps of both, anew; what is stored was rounded, and a different processor rounds differently."""
+    stored = training_film.read()
+    for name in ("A", "B"):
+        fresh = training_film.film(name, [0, 3], judged=1)
+        for part, values in fresh["losses"].items():
+            assert values == pytest.approx(stored[name].losses[part][:3], rel=0.01, abs=0.002)
+        assert [moment.step for moment in stored[name].moments] == list(training_film.MOMENTS[name])
+        assert len(stored[name].total) == training_film.MOMENTS[name][-1]
+
+
+def test_20_says_which_loss_shows_what_a_checkpoint_lacks():
+    lines = output("20", "for forget in").splitlines()
+    different = {line.split()[1].rstrip(":"): [int(k) for k in re.findall(r"\d", line.split("[")[1])] for line in lines}
+    assert different["nothing"] == []
+    for part in ("model", "seeds", "step"):
+        assert different[part][0] == 0
+    assert different["optimizer"] == [1, 2, 3, 4] and different["schedule"] == [2, 3, 4]
+    assert "so the first loss is different already" in prose("20") and "The schedule shows last." in prose("20")
+
+
+# ---- 21: what a repair is worth
+
+
+def test_21_says_by_which_number_which_repair_is_worth_more():
     """The cells assert the bounds when they run; here their outcome stands beside the words."""
-    table = re.findall(r"(\w+) +AP (\d\.\d\d) +AP50 (\d\.\d\d)", output("20", "worth = {"))
+    table = re.findall(r"(\w[\w ]+?) +AP (\d\.\d\d) +AP50 (\d\.\d\d)", output("21", "worth = {"))
     worth = {name: (float(ap), float(ap50)) for name, ap, ap50 in table}
-    as_it_is, names, places = (worth[name] for name in ("is", "right_names", "right_places"))
-    assert places[0] - as_it_is[0] > 5 * (names[0] - as_it_is[0]) > 0
-    assert names[1] > as_it_is[1] == places[1]
-    text = prose("20")
-    assert f"names bring most of what is left to gain, {as_it_is[1]:.2f} to {names[1]:.2f}" in text
-    assert f"Right names bring {as_it_is[0]:.2f} to {names[0]:.2f}, exact boxes to {places[0]:.2f}" in text
+    as_it_is, names, half, exact = (
+        worth[name] for name in ("as it is", "right names", "boxes half way", "exact boxes")
+    )
+    assert half[0] - as_it_is[0] > 5 * (names[0] - as_it_is[0]) > 0
+    assert names[1] > as_it_is[1] == half[1] == exact[1]
+    text = prose("21")
+    assert f"bring most of what is left to gain, {as_it_is[1]:.2f} to {names[1]:.2f}" in text
+    assert f"Right names bring {as_it_is[0]:.2f} to {names[0]:.2f}, and exact boxes {exact[0]:.2f}." in text
+    assert f"move half of the way bring {half[0]:.2f}" in text
+
+
+def test_21_asks_about_the_lists_that_it_prints():
+    question = find_question("21.floor")
+    counts = re.findall(r"(\d+) boxes, +(\d+) of them wrong", output("21", "def surest"))
+    (boxes, wrong), (sure, sure_wrong) = counts
+    assert f"by all {int(boxes):,} boxes, {wrong} of them wrong" in question.text
+    assert f"by the {sure} with a score of 0.5 or more, {sure_wrong} of them wrong" in question.text
 
 
 # ---- 17: trains on what it has repaired
