@@ -29,6 +29,7 @@ from course.figures.rank_samples import rank_samples
 from course.figures.reads_where import reads_where
 from course.figures.region_scores import region_scores
 from course.figures.ranked_boxes import ranked_boxes
+from course.figures.region_scores import region_scores
 from course.figures.roi_bins import roi_figure
 from course.figures.row_weights import row_weights
 from course.figures.scatter_flow import scatter_flow
@@ -71,8 +72,8 @@ __all__ = [
     "device_lanes",
     "digit_rows",
     "fed_cells",
-    "found_panel",
     "filmstrip",
+    "found_panel",
     "gigabytes",
     "idle_heatmap",
     "kept_boxes",
@@ -89,6 +90,7 @@ __all__ = [
     "reads_where",
     "region_scores",
     "ranked_boxes",
+    "region_scores",
     "roi_figure",
     "row_weights",
     "scatter_flow",
