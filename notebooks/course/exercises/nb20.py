@@ -51,8 +51,8 @@ class _Step:
         sum((child(x).sum() for child in self.model.children()), x.new_zeros(())).backward()
         with torch.no_grad():
             for name, weight in self.model.named_parameters():
-                if self.owns(name):
-                    weight -= 0.1 * weight.grad if weight.grad is not None else 0
+                if self.owns(name) and weight.grad is not None:
+                    weight.sub_(weight.grad, alpha=0.1)
 
     def __repr__(self) -> str:
         return "<a step>"

@@ -12,7 +12,7 @@ import torch
 
 from course import training_film
 from course.learn.question import find_question
-from frcnn_lite import data, ops
+from frcnn_lite import data, engine, ops
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.ops.matching import match
