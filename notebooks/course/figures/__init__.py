@@ -26,9 +26,8 @@ from course.figures.placement import Placement, placement
 from course.figures.plan_bars import Plan, gigabytes, plan_bars
 from course.figures.precision_recall import precision_recall
 from course.figures.rank_samples import rank_samples
-from course.figures.reads_where import reads_where
-from course.figures.region_scores import region_scores
 from course.figures.ranked_boxes import ranked_boxes
+from course.figures.reads_where import reads_where
 from course.figures.region_scores import region_scores
 from course.figures.roi_bins import roi_figure
 from course.figures.row_weights import row_weights
@@ -87,9 +86,8 @@ __all__ = [
     "plan_bars",
     "precision_recall",
     "rank_samples",
-    "reads_where",
-    "region_scores",
     "ranked_boxes",
+    "reads_where",
     "region_scores",
     "roi_figure",
     "row_weights",

@@ -1,26 +1,26 @@
 """Horizontal bars with their numbers written out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from course.figures.palette import BLUE, KIND_COLOURS, ORANGE
+from course.figures.palette import BLUE, ORANGE
 from course.figures.svg import RULE, Canvas, Figure
 
 BAR, GAP, TOP, LENGTH, RIGHT = 22, 10, 48, 360, 120
 
 
 def bars(
-    values: Mapping[str, float], title: str, unit: str = "", marked: str | None = None, devices: bool = True
+    values: Mapping[str, float],
+    title: str,
+    unit: str = "",
+    marked: str | None = None,
+    colours: Sequence[str] = (BLUE, ORANGE),
 ) -> Figure:
-    """One bar a name, its length in proportion to its value (0 or more); `marked` gets the other colour.
-
-    devices: in the colours that GPUs have elsewhere.
-    """
+    """One bar a name, its length in proportion to its value (0 or more); `marked` gets the second of the colours."""
     if not values or min(values.values()) < 0:
         raise ValueError(f"values must hold numbers of 0 or more, got {dict(values)}")
     if marked is not None and marked not in values:
         raise ValueError(f"marked is {marked!r}, which is none of {list(values)}")
     most = max(values.values()) or 1
-    plain, other = (BLUE, ORANGE) if devices else (KIND_COLOURS[1], KIND_COLOURS[5])
     left = 24 + 7.4 * max(map(len, values))
     height = TOP + len(values) * (BAR + GAP) + 8
     canvas = Canvas(left + LENGTH + RIGHT, height, title, _describe(values, unit), at=(16, 28))
@@ -29,7 +29,7 @@ def bars(
         y = TOP + k * (BAR + GAP)
         length = LENGTH * value / most
         canvas.text(left - 8, y + 15.5, name, anchor="end")
-        canvas.rect(left, y, max(length, 1), BAR, fill=other if name == marked else plain, rx=3)
+        canvas.rect(left, y, max(length, 1), BAR, fill=colours[name == marked], rx=3)
         canvas.text(left + length + 8, y + 15.5, _written(value, unit))
     return canvas.figure()
 
