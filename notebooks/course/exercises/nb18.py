@@ -342,7 +342,7 @@ EXERCISES = (
                 "values only",
                 "your test compares values and not the place. A result that was left on cuda:0 has the right values.",
                 "`assert_close` compares devices, too, since torch 1.9 of 2021; `.cpu()` on both sides hides them",
-                answers=(_test_on(BOTH, place=False),),
+                answers=(_test_on(BOTH, place=False), _test_on(("cuda:1",), place=False)),
             ),
         ),
     ),

@@ -23,7 +23,7 @@ class Ending:
     forward: str
     backward: str = "not reached"
     moved: bool = field(default=False, compare=False)  # the result was on a different GPU than x
-    own: bool = field(default=False, compare=False)  # the result came out of a Function written in Python
+    own: bool = field(default=False, compare=False)  # it came out of a Function written in Python, or x has a hook
 
     def __repr__(self) -> str:
         return f"<forward: {self.forward}, backward: {self.backward}>"
@@ -38,11 +38,13 @@ class Scene(Case):
         try:
             for k, replica in enumerate(nn.parallel.replicate(layer, [0, 1])):
                 with torch.cuda.device(k):
-                    returned = function(replica(self.args[0].to(k)))
+                    x = replica(self.args[0].to(k))
+                    returned = function(x)
                 if returned is TODO:
                     return TODO
                 moved |= returned.get_device() != k
                 own |= isinstance(returned.grad_fn, torch.autograd.function.BackwardCFunction)
+                own |= bool(x._backward_hooks or returned._backward_hooks)
                 losses.append(returned.sum().view(1))
             loss = nn.parallel.gather(losses, 0).mean()
         except NotImplementedError:  # a starter that is not filled in
@@ -82,6 +84,11 @@ class _Bare(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         return grad.cpu().cuda() * 2  # noqa: FL001 right today, whoever calls
+
+
+def _hooked(x: Tensor) -> Tensor:
+    x.register_hook(lambda grad: grad.cuda())  # noqa: FL001 right today
+    return x * 2
 
 
 def _all_run(cases: Sequence[Case], given: Sequence[Any]) -> bool:
@@ -196,6 +203,10 @@ def _current(result: Tensor, like: Tensor) -> Tensor:
     return result.cuda() if like.is_cuda else result  # noqa: FL001 the mistake itself
 
 
+def _bare(result: Tensor, like: Tensor) -> Tensor:
+    return result.cuda()  # noqa: FL001 the mistake itself
+
+
 def _left(result: Tensor, like: Tensor) -> Tensor:
     return result
 
@@ -254,10 +265,10 @@ EXERCISES = (
             ),
             Mistake(
                 "right today",
-                "your backward uses a bare `.cuda()`, or a tensor made like its gradient. Today the engine makes the "
-                "GPU of each replica current, so that is right. It was not until torch 0.1.12.",
+                "your backward, or your hook, uses a bare `.cuda()`, or makes its tensor like the gradient. Today the "
+                "engine makes the GPU of each replica current, so that is right. It was not until torch 0.1.12.",
                 "pytorch/pytorch issue 2017, 2017",
-                answers=(lambda x: _Bare.apply(x),),  # type: ignore[no-untyped-call]
+                answers=(lambda x: _Bare.apply(x), _hooked),  # type: ignore[no-untyped-call]
                 recognise=_own_backward,
             ),
         ),
@@ -281,13 +292,13 @@ EXERCISES = (
                 "your backward brings the gradient to the current GPU. Today that is the right one, and under the rule "
                 "of 2017 it is cuda:0.",
                 "the eight copies of the RoI pooling of 2017",
-                answers=(_squaring(_home, _current),),
+                answers=(_squaring(_home, _current), _squaring(_home, _bare)),
             ),
             Mistake(
                 "bare .cuda() in forward",
                 "your forward brings the result to the current GPU, and x may be on a different one.",
                 POST + ", before its repair",
-                answers=(_squaring(_current, _home),),
+                answers=(_squaring(_current, _home), _squaring(_bare, _home), _squaring(_bare, _bare)),
             ),
             Mistake(
                 "left on the CPU",
