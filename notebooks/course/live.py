@@ -31,10 +31,13 @@ def metadata(still: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def box(controls: Iterable[Any], below: Iterable[Any], **layout: str) -> Any:
-    """A column of widgets: `controls` side by side, which vanish with the kernel they speak to, and what is `below`."""
+    """A column of widgets: `controls` side by side, which vanish with the kernel they speak to, and what is `below`.
+
+    Controls that do not fit on one line go on in the next.
+    """
     import ipywidgets
 
-    row = ipywidgets.HBox(list(controls))
+    row = ipywidgets.HBox(list(controls), layout={"flex_flow": "row wrap"})
     row.add_class(CONTROLS)
     gone = ipywidgets.HTML(STYLE + RUN_AGAIN)
     gone.add_class(GONE)

@@ -20,7 +20,7 @@ class SliderFigure:
             name: ipywidgets.IntSlider(value=start, min=low, max=high, description=name.replace("_", " "), style=style)
             for name, (low, high, start) in ranges.items()
         }
-        self.picture, self.words = ipywidgets.HTML(), ipywidgets.HTML()
+        self.picture, self.words = ipywidgets.HTML(layout={"overflow": "auto"}), ipywidgets.HTML()
         self._redraw()
         for slider in self.sliders.values():
             slider.observe(self._redraw, names="value")

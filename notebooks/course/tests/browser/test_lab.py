@@ -3,6 +3,22 @@
 import pytest
 from reader import all_of, cells_of, move_a_slider, run_all, show, tagged, wait_for
 
+BOX = "(({width, right}) => [width, right])(arguments[0].getBoundingClientRect())"
+
+
+def command(browser, name: str, **arguments) -> None:
+    """Run a command of JupyterLab's menus."""
+    run = "const done = arguments[2]; window.jupyterapp.commands.execute(arguments[0], arguments[1]).then(done, done)"
+    browser.execute_async_script(run, name, arguments)
+
+
+def narrow(browser, width: int) -> None:
+    """A page of this width, without the list of files."""
+    if browser.execute_script("return !window.jupyterapp.shell.leftCollapsed"):
+        command(browser, "application:toggle-left-area")
+    size = {"width": width, "height": 2000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
 
 def test_run_all_cells_and_move_a_slider(lab, browser):
     lab.open(browser, "01_scatter_rows_that_vanished.ipynb")
@@ -17,6 +33,16 @@ def test_run_all_cells_and_move_a_slider(lab, browser):
     widgets = tagged(cells, "widget")
     assert widgets, "notebook 01 has no cell with the tag 'widget'"
     move_a_slider(browser, widgets[0])
+
+    narrow(browser, 390)
+    cell = show(browser, widgets[0])
+    edge = browser.execute_script("return arguments[0].getBoundingClientRect().right", cell)
+    tracks = wait_for("sliders", lambda: all_of(cell, ".slider-container"))
+    places = [browser.execute_script(f"return {BOX}", track) for track in tracks]
+    assert len(places) == 3 and all(width > 60 and right <= edge for width, right in places), places
+    (picture, *_) = all_of(cell, ".widget-html:has(svg)")
+    assert browser.execute_script(f"return {BOX}", picture)[1] <= edge
+    assert browser.execute_script("return getComputedStyle(arguments[0]).overflowX", picture) == "auto"
 
 
 def test_search_the_failures(lab, browser):
@@ -72,15 +98,11 @@ return [...arguments[0].querySelectorAll("p, li, h1, h2, h3, summary, label")]
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_words_can_be_read_in_both_themes_and_on_every_page(lab, browser, theme):
     lab.open(browser, "03_a_loss_is_a_sum_and_a_count.ipynb")
-    run = "const done = arguments[1]; window.jupyterapp.commands.execute(...arguments[0]).then(done, done)"
-    browser.execute_async_script(run, ["apputils:change-theme", {"theme": theme}])
-    if browser.execute_script("return !window.jupyterapp.shell.leftCollapsed"):
-        browser.execute_async_script(run, ["application:toggle-left-area", {}])
+    command(browser, "apputils:change-theme", theme=theme)
     cells = cells_of(browser)
     shown = [k for k, cell in enumerate(cells) if cell["cell_type"] == "markdown"][:6]
     for width in (390, 900, 1440):
-        size = {"width": width, "height": 2000, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        narrow(browser, width)
         for position in [*shown, *tagged(cells, "predict"), *tagged(cells, "solution"), len(cells) - 1]:
             cell = show(browser, position)
             pieces = wait_for("words", lambda cell=cell: browser.execute_script(FAINT, cell))
