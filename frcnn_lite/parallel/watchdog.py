@@ -183,7 +183,10 @@ class Call:
 
     @property
     def is_open(self) -> bool:
-        return not self.over and not (self.work is not None and self.work.is_completed())
+        work = self.work
+        if work is not None and work.is_completed():
+            self.over, self.work = True, None  # the work holds its tensors, which may be a whole layer
+        return not self.over
 
 
 class Watchdog:
@@ -286,17 +289,18 @@ class Watchdog:
             call = self._note(name, given.arguments, sys._getframe(1))
             self._inside = True
             try:
-                call.work = collective(*given.args, **given.kwargs)
+                call.work = work = collective(*given.args, **given.kwargs)
             except BaseException:
                 call.over = True
                 raise
             finally:
                 self._inside = False
-            if call.work is not None and not wants_work:
-                self._wait(call)
+            if work is not None and not wants_work:
+                self._wait(call, work)
                 return None
-            call.over = call.work is None or _future_of(call.work) is None
-            return call.work
+            if work is None or _future_of(work) is None:
+                call.over, call.work = True, None
+            return work
 
         return note_and_call
 
@@ -311,8 +315,8 @@ class Watchdog:
         self._calls.append(Call(entry, time.monotonic()))
         return self._calls[-1]
 
-    def _wait(self, call: Call) -> None:
-        future = _future_of(call.work)
+    def _wait(self, call: Call, work: Any) -> None:
+        future = _future_of(work)
         if future is not None:
             done = threading.Event()
             call.wake = done.set
@@ -321,8 +325,10 @@ class Watchdog:
                 done.wait()
             if self.hang is not None and call.is_open:
                 raise self.hang
-        call.work.wait()
-        call.over = future is None
+        work.wait()
+        if future is None:
+            call.over, call.work = True, None
+        self._calls = [other for other in self._calls if other.is_open]
 
     def _breakable(self, call: Call, future: Future[Any]) -> Future[Any]:
         """A future for native code to wait for: it ends when `future` does, or with `hang`."""

@@ -7,11 +7,13 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
 from torch import distributed
 from torch.distributed import distributed_c10d
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from frcnn_lite.parallel.watchdog import (
     COLLECTIVES,
@@ -158,6 +160,21 @@ def test_work_that_cannot_be_asked_is_not_waited_for(alone, async_op):
         work = distributed.reduce_scatter_tensor(torch.ones(1), torch.ones(1), async_op=async_op)
         assert (work is not None) is async_op
     assert len(dog.entered) == 1 and dog.open_call is None
+
+
+def test_tensors_of_a_collective_that_is_through_are_let_go(alone):
+    with Watchdog() as dog:
+        tensors = [torch.ones(1) for _ in range(3)]
+        kept = [StorageWeakRef(tensor.untyped_storage()) for tensor in tensors]
+        distributed.all_reduce(tensors[0])
+        distributed.reduce_scatter_tensor(tensors[1], torch.ones(1))
+        distributed.all_reduce(tensors[2], async_op=True).wait()
+        assert dog.open_call is None
+        del tensors
+        until = time.monotonic() + 10  # gloo's own thread may still be about to let go
+        while not all(storage.expired() for storage in kept) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert [storage.expired() for storage in kept] == [True] * 3
 
 
 def test_async_op_returns_its_work_positionally_too(alone):
