@@ -17,7 +17,11 @@ def test_a_group_goes_by_the_rules_of_nccl():
 
 
 def test_a_rank_on_the_gpu_of_another_one():
-    on_ranks(vgpu_nccl.devices)
+    on_ranks(vgpu_nccl.devices, backend=None)
+
+
+def test_a_rank_that_has_named_its_device_and_uses_a_different_one():
+    on_ranks(vgpu_nccl.bound)
 
 
 def test_ranks_that_see_one_gpu_each():

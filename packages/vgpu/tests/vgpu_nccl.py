@@ -92,6 +92,7 @@ def disagreements(rank: int) -> None:
 
 def devices(rank: int) -> None:
     """A rank that has forgotten set_device meets another one on its GPU; one that forgets it later, nobody."""
+    dist.init_process_group("nccl")
     with pytest.raises(
         dist.DistBackendError, match=r"(?s)ncclInvalidUsage.*Duplicate GPU detected : rank 1 and rank 0 bo"
     ):
@@ -101,6 +102,22 @@ def devices(rank: int) -> None:
     with pytest.raises(RuntimeError, match="simulated only: rank 1 communicates on a device that it has not used"):
         dist.all_reduce(elsewhere)
     dist.all_reduce(torch.ones(1, device=f"cuda:{2 + rank}"))  # all ranks move: one more communicator
+
+
+def bound(rank: int) -> None:
+    """Who has told init_process_group a device communicates on that one alone."""
+    for call in (dist.all_reduce, lambda x: dist.send(x, 1 - rank), functional_all_reduce):
+        with pytest.raises(dist.DistBackendError, match="not on device passed to init_process_group"):
+            call(torch.ones(1, device=f"cuda:{2 + rank}"))
+    torch.cuda.set_device(3 - rank)
+    dist.barrier()
+    x = torch.ones(1, device=f"cuda:{rank}")
+    dist.all_reduce(x)
+    assert x.tolist() == [2]
+
+
+def functional_all_reduce(x: torch.Tensor) -> torch.Tensor:
+    return functional.all_reduce(x, "sum", dist.group.WORLD)
 
 
 def visible(rank: int) -> None:

@@ -26,6 +26,7 @@ _BETWEEN_TWO = frozenset(("send", "recv_", "recv_any_source_", "isend", "irecv",
 # Their tensors are cut along their first dimension, so they keep their shape.
 _CUT = frozenset(("alltoall_base_",))
 _NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
+_NOT_BOUND = "Attempt to perform collective on tensor not on device passed to init_process_group"
 # What NCCL has no type for.
 _NOT_SENT = frozenset((torch.int16, torch.uint16, torch.uint32, torch.uint64))
 
@@ -69,6 +70,8 @@ class Collective:
         tensors = list(_leaves(args[: self.group]))
         for one in tensors:
             _check(one, self.name in _BETWEEN_TWO)
+        if found.bound is not None and found.bound.index != ordinal and self.name != "barrier":
+            raise dist.DistBackendError(_NOT_BOUND)
         reduction = 0
         if self.reduces is not None and not self.functional:
             args[self.reduces], reduction = _reduction(args, self.reduces, tensors)

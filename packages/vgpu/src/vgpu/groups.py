@@ -28,6 +28,8 @@ class Route:
         #: True where the rules of NCCL hold: CUDA has a backend of its own.
         self.nccl = self.backend is not None and not ("cpu" in kinds and group._get_backend(_CPU) is self.backend)
         self.rank, self.size = group.rank(), group.size()
+        #: The only device that communicates, where `init_process_group` was told one.
+        self.bound: torch.device | None = group.bound_device_id
         #: The works of what was called since `_start_coalescing`, None outside of it.
         self.pending: list[Any] | None = None
         #: The GPUs, rank by rank, that have communicated in this group: as many communicators NCCL would have.
