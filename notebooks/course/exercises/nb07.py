@@ -1,5 +1,6 @@
 """Exercises of notebook 07: a training step of several ranks, a test for a sampler, a batch norm over ranks."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ from torch.utils.data import DistributedSampler
 from course.learn.exercise import TODO, Case, Exercise, Mistake, Trial
 from course.ranks import RanksFailed, ranks
 
+LEAF = re.compile("leaf Variable that requires grad")  # autograd refuses to change a parameter in place
 LIMIT = 3.0  # seconds in a collective after which ranks count as waiting for each other
 Rows = Sequence[Sequence[float]]
 _known: dict[tuple[str, str], Any] = {}  # what the answers of this file give, which starts processes once
@@ -66,8 +68,11 @@ class Trained:
 
     weights: list[list[float]]
     seen: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    error: str = ""
 
     def __repr__(self) -> str:
+        if self.error:
+            return f"an error: {self.error}"
         return " and ".join(
             f"the weights [{', '.join(f'{weight:.3f}' for weight in own)}] on rank {rank}"
             for rank, own in enumerate(self.weights)
@@ -92,11 +97,18 @@ class _Steps(OnRanks):
 
         distributed.all_reduce = note
         for _ in range(2):
-            if function(net, optimizer, rows[:, :2], rows[:, 2:]) is TODO:
-                return TODO
+            try:
+                if function(net, optimizer, rows[:, :2], rows[:, 2:]) is TODO:
+                    return TODO
+            except RuntimeError as error:
+                if not LEAF.search(str(error)):
+                    raise
+                return str(error)
         return net.weight[0].tolist(), None if net.weight.grad is None else net.weight.grad[0].tolist(), any(sent)
 
     def joined(self, given: list[Any]) -> Trained:
+        if error := next((one for one in given if isinstance(one, str)), ""):
+            return Trained([], error=error)
         weights, gradients, reduced = zip(*given, strict=True)
         return Trained(list(weights), (gradients, any(reduced)))
 
@@ -158,6 +170,25 @@ def _weights_averaged(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> N
         parameter.data /= distributed.get_world_size()
 
 
+def _never_zeroed(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    F.mse_loss(net(x), y).backward()
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.grad)
+        parameter.grad /= distributed.get_world_size()
+    optimizer.step()
+
+
+def _weights_averaged_under_autograd(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    _alone(net, optimizer, x, y)
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter)
+        parameter /= distributed.get_world_size()
+
+
+def _refused_by_autograd(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return any(trained.error for trained in given)
+
+
 def _through_the_loss(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     return all(trained.seen[1] for trained in given)
 
@@ -195,15 +226,15 @@ class Program:
     name: str
     deal: Deal
 
-    def __call__(self, rank: int, ranks: int, epoch: int) -> list[int]:
-        return [int(row) for row in self.deal(rank, ranks, epoch)]
+    def __call__(self, rank: int, world_size: int, epoch: int) -> list[int]:
+        return [int(row) for row in self.deal(rank, world_size, epoch)]
 
     def __repr__(self) -> str:
         return f"<program: {self.name}>"
 
 
-def _sampled(rank: int, ranks: int, epoch: int, seed: int = 0) -> Sequence[int]:
-    sampler: DistributedSampler[int] = DistributedSampler(range(ROWS), ranks, rank, seed=seed)  # type: ignore[arg-type]
+def _sampled(rank: int, world_size: int, epoch: int, seed: int = 0) -> Sequence[int]:
+    sampler: DistributedSampler[int] = DistributedSampler(range(ROWS), world_size, rank, seed=seed)  # type: ignore[arg-type]
     sampler.set_epoch(epoch)
     return list(sampler)
 
@@ -212,17 +243,17 @@ def _shuffled(epoch: int) -> list[int]:
     return torch.randperm(ROWS, generator=torch.Generator().manual_seed(epoch)).tolist()
 
 
-def _in_blocks(rank: int, ranks: int, epoch: int) -> Sequence[int]:
-    each = ROWS // ranks
+def _in_blocks(rank: int, world_size: int, epoch: int) -> Sequence[int]:
+    each = ROWS // world_size
     return _shuffled(epoch)[rank * each : (rank + 1) * each]
 
 
-def _one_rank_forgets(who: int, rank: int, ranks: int, epoch: int) -> Sequence[int]:
-    return _sampled(rank, ranks, 0 if rank == who else epoch)
+def _one_rank_forgets(who: int, rank: int, world_size: int, epoch: int) -> Sequence[int]:
+    return _sampled(rank, world_size, 0 if rank == who else epoch)
 
 
-def _rows_left_out(rank: int, ranks: int, epoch: int) -> Sequence[int]:
-    return _sampled(rank, ranks, epoch)[:-1]
+def _rows_left_out(rank: int, world_size: int, epoch: int) -> Sequence[int]:
+    return _sampled(rank, world_size, epoch)[:-1]
 
 
 def _programs(random: Random) -> Sequence[Case]:
@@ -232,11 +263,11 @@ def _programs(random: Random) -> Sequence[Case]:
         "a shuffle for each epoch, cut into blocks": _in_blocks,
     }
     wrong: dict[str, Deal] = {
-        "a sampler without set_epoch": lambda rank, ranks, epoch: _sampled(rank, ranks, 0),
+        "a sampler without set_epoch": lambda rank, world_size, epoch: _sampled(rank, world_size, 0),
         f"set_epoch on every rank but {who}": partial(_one_rank_forgets, who),
-        "a seed of its own on each rank": lambda rank, ranks, epoch: _sampled(rank, ranks, epoch, seed=rank),
-        "no sampler": lambda rank, ranks, epoch: _shuffled(epoch),
-        "no shuffle": lambda rank, ranks, epoch: range(rank, ROWS, ranks),
+        "a seed of its own on each rank": lambda rank, world_size, epoch: _sampled(rank, world_size, epoch, seed=rank),
+        "no sampler": lambda rank, world_size, epoch: _shuffled(epoch),
+        "no shuffle": lambda rank, world_size, epoch: range(rank, ROWS, world_size),
         "the last row of each rank left out": _rows_left_out,
     }
     return [Trial((Program(name, deal),)) for name, deal in {**right, **wrong}.items()]
@@ -256,6 +287,20 @@ def check_rows(program: Call) -> None:
 
 def _one_epoch(program: Call) -> None:
     assert sorted([*program(0, 2, 0), *program(1, 2, 0)]) == list(range(12))
+
+
+def _as_sets(program: Call) -> None:
+    for epoch in (0, 1):
+        assert set(program(0, 2, epoch)) | set(program(1, 2, epoch)) == set(range(12))
+    assert list(program(0, 2, 0)) != list(program(0, 2, 1))
+
+
+def _as_sets_of_both(program: Call) -> None:
+    orders = []
+    for epoch in (0, 1):
+        orders.append([program(0, 2, epoch), program(1, 2, epoch)])
+        assert set(orders[-1][0]) | set(orders[-1][1]) == set(range(12))
+    assert orders[0] != orders[1]
 
 
 def _order_alone(program: Call) -> None:
@@ -343,6 +388,20 @@ def _mean_of_variances(x: Tensor) -> Tensor:
     return (x - mean) / (variance + 1e-5).sqrt()
 
 
+def _global_mean(x: Tensor) -> Tensor:
+    total, count = all_reduce(torch.stack([x.sum(0, True), torch.full_like(x[:1], len(x))]))
+    return total / count
+
+
+def _own_variance(x: Tensor) -> Tensor:
+    return (x - _global_mean(x)) / (x.var(0, False, keepdim=True) + 1e-5).sqrt()
+
+
+def _own_rows_around_the_mean(x: Tensor) -> Tensor:
+    mean = _global_mean(x)
+    return (x - mean) / ((x - mean).square().mean(0, True) + 1e-5).sqrt()
+
+
 def _no_gradient_through(x: Tensor) -> Tensor:
     sums = torch.stack([x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))]).detach()
     distributed.all_reduce(sums)
@@ -393,6 +452,22 @@ EXERCISES = (
         ),
         mistakes=(
             Mistake(
+                "weights averaged under autograd",
+                "you changed the parameters themselves in place, and autograd refuses that outside of "
+                "`torch.no_grad()`. Average their gradients, before the step: `parameter.grad` is not a leaf, and "
+                "needs no `no_grad`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_weights_averaged_under_autograd,),
+                recognise=_refused_by_autograd,
+            ),
+            Mistake(
+                "zero_grad forgotten",
+                "you left out `optimizer.zero_grad()`. backward() adds to the gradient of the step before, which has "
+                "been averaged already, so from the second step on the sum is wrong.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_never_zeroed,),
+            ),
+            Mistake(
                 "all_reduce of the loss",
                 "you called all_reduce on the loss, and backward() on the result. The collective adds up numbers and "
                 "is not part of the graph: each rank's gradient is still that of its own rows.",
@@ -432,9 +507,9 @@ EXERCISES = (
     ),
     Exercise(
         key="07.check_rows",
-        task="A test for `program(rank, ranks, epoch)`, which returns the numbers of the rows, 0 to 11, that a rank "
-        "sees in an epoch. It passes when in each epoch the ranks together see every row once and the order is not "
-        "that of the epoch before, and raises an AssertionError otherwise.",
+        task="A test for `program(rank, world_size, epoch)`, which returns the numbers of the rows, 0 to 11, that a "
+        "rank sees in an epoch. It passes when in each epoch the ranks together see every row once and the order is "
+        "not that of the epoch before, and raises an AssertionError otherwise.",
         reference=check_rows,
         cases=_programs,
         hints=(
@@ -455,6 +530,13 @@ EXERCISES = (
                 "rows, or a rank that has missed set_epoch, pass it.",
                 "seeds that differed from rank to rank: NVlabs/LongLive issue 71, 2026",
                 answers=(_order_alone,),
+            ),
+            Mistake(
+                "as sets",
+                "your test puts the rows into a `set`, which forgets how often each was there: two ranks that both "
+                "see all twelve rows pass it. Sort the rows of both ranks, and compare the list.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_as_sets, _as_sets_of_both),
             ),
             Mistake(
                 "the count alone",
@@ -507,8 +589,15 @@ EXERCISES = (
             Mistake(
                 "mean of variances",
                 "you averaged the ranks' variances. How far the means of the ranks lie apart is missing from it.",
-                "PaddlePaddle/Paddle issue 32464, 2021",
+                "fyu/drn issue 26, 2018",
                 answers=(_mean_of_variances,),
+            ),
+            Mistake(
+                "own variance",
+                "the mean is that of all rows, and the variance is that of this rank's own rows. It needs the rows of "
+                "all ranks as the mean does: add up the squares, too.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_own_variance, _own_rows_around_the_mean),
             ),
             Mistake(
                 "no gradient through the sums",

@@ -1,6 +1,8 @@
-"""Exercises of notebook 08: as many steps on each rank, one decision for all, the rank that is missing."""
+"""Exercises of notebook 08: a sampler, one decision for all ranks, the rank that is missing."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -8,34 +10,128 @@ import torch
 from torch import distributed
 
 from course.learn.exercise import TODO, Case, Exercise, Mistake
-from course.ranks import ranks
+from course.ranks import RanksFailed, ranks
+from frcnn_lite.parallel.watchdog import COLLECTIVES
 
 LIMIT = 3.0  # seconds in a collective after which an answer counts as one that hangs
 
 
-def steps_of_each(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
-    fewest = pictures // world_size
-    return -(-fewest // batch_size)
+@dataclass(frozen=True)
+class Dealt:
+    """What a sampler gives the ranks: epochs[e][rank] are pictures in order; again: epoch 0, asked a second time."""
+
+    pictures: int
+    epochs: list[list[list[int]]]
+    again: list[list[int]]
+
+    @property
+    def fault(self) -> str:
+        """The first thing that is wrong with it, "" if nothing is."""
+        every = set(range(self.pictures))
+        for ranks_of in self.epochs:
+            seen = [picture for own in ranks_of for picture in own]
+            if len(ranks_of) > 1 and all(set(own) == every for own in ranks_of) and self.pictures > 1:
+                return ALL
+            if len({*map(len, ranks_of)}) > 1:
+                return UNEVEN
+            if self.again != self.epochs[0]:
+                return NOT_AGAIN
+            if set(seen) != every:
+                return LEFT_OUT if len({*seen}) == len(seen) else APART
+            if len(seen) >= self.pictures + len(ranks_of):
+                return TOO_MANY
+        return SAME_ORDER if self.epochs[0] == self.epochs[1] else ""
+
+    def __repr__(self) -> str:
+        if self.pictures > 12:
+            counts = ", ".join(str(len(own)) for own in self.epochs[0])
+            different = len({picture for own in self.epochs[0] for picture in own})
+            return f"{counts} pictures on the ranks in epoch 0, {different} different ones"
+        return " and ".join(f"{ranks_of} in epoch {epoch}" for epoch, ranks_of in enumerate(self.epochs))
 
 
-def _own_batches(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
-    return -(-len(range(rank, pictures, world_size)) // batch_size)
+ALL, UNEVEN, NOT_AGAIN = "all on each rank", "uneven", "different when asked again"
+LEFT_OUT, APART, TOO_MANY, SAME_ORDER = "left out", "shuffled apart", "too many", "the same order"
 
 
-def _batches_of_one_process(pictures: int, batch_size: int, world_size: int, rank: int) -> int:
-    return -(-pictures // batch_size)
+class _Deal(Case):
+    """args: pictures and world_size. The function is asked for every rank in two epochs, and once more."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        pictures, world_size = self.args
+        asked = [[function(pictures, world_size, rank, epoch) for rank in range(world_size)] for epoch in (0, 1, 0)]
+        if any(own is TODO for ranks_of in asked for own in ranks_of):
+            return TODO
+        numbers = [[[int(picture) for picture in own] for own in ranks_of] for ranks_of in asked]
+        return Dealt(pictures, numbers[:2], numbers[2])
+
+    def show(self, name: str) -> str:
+        pictures, world_size = self.args
+        return f"{name}({pictures}, {world_size}, rank, epoch), asked for every rank,"
+
+
+def sample(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    order = torch.randperm(pictures, generator=torch.Generator().manual_seed(epoch)).tolist()
+    order += order[: -pictures % world_size]  # from the start once more, until the ranks divide them
+    return order[rank::world_size]
+
+
+def _shuffled(pictures: int, seed: int) -> list[int]:
+    return torch.randperm(pictures, generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def _not_filled_up(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    return _shuffled(pictures, epoch)[rank::world_size]
+
+
+def _dropped(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    return _shuffled(pictures, epoch)[: pictures // world_size * world_size][rank::world_size]
+
+
+def _own_seed(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    order = _shuffled(pictures, 1000 * epoch + rank)
+    return (order + order)[rank : pictures + -pictures % world_size : world_size]
+
+
+def _unseeded(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    order = torch.randperm(pictures).tolist()
+    return (order + order)[rank : pictures + -pictures % world_size : world_size]
+
+
+def _no_epoch(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    return sample(pictures, world_size, rank, 0)
+
+
+def _in_order(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    return [picture % pictures for picture in range(rank, pictures + -pictures % world_size, world_size)]
+
+
+def _whole_epoch(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    return _shuffled(pictures, epoch)
+
+
+def _one_more_each(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    order = _shuffled(pictures, epoch)
+    order += order[: world_size - pictures % world_size]
+    return order[rank::world_size]
+
+
+def _first_fault(fault: str, cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    faults = (one.fault for one in given if isinstance(one, Dealt))
+    return next((found for found in faults if found), "") == fault
 
 
 def _deal_cases(random: Random) -> Sequence[Case]:
-    fixed = [(9, 2, 2, 0), (9, 2, 2, 1), (8, 2, 2, 0), (3, 1, 4, 0), (3, 1, 4, 3), (1000, 8, 4, 2)]
+    fixed = [(10, 4), (8, 2), (9, 2)]
     drawn = []
-    for _ in range(25):
-        world_size = random.randint(1, 8)
-        drawn.append((random.randint(0, 99), random.randint(1, 6), world_size, random.randrange(world_size)))
-    return [Case(arguments) for arguments in [*fixed, *drawn]]
+    for _ in range(8):
+        world_size = random.randint(2, 8)
+        drawn.append((random.randint(max(6, world_size), 40), world_size))
+    return [_Deal(arguments) for arguments in [*fixed, *drawn]]
 
 
 Wishes = Sequence[Sequence[bool]]
+SOME_STEPS = "a collective in some steps and not in others"
 NOT_SOLVED = "not solved"  # what a rank sends for `TODO`: a copy of that would not be known as one
 
 
@@ -66,13 +162,56 @@ def _rank_zero_decides(wish: bool) -> bool:
     return stop.item() > 0
 
 
+def _only_with_a_wish(wish: bool) -> bool:
+    if wish:
+        stop = torch.ones(1).cuda()  # noqa: FL001 the rank's own
+        distributed.all_reduce(stop)
+        return stop.item() > 0
+    return False
+
+
+class _SomeSteps(RuntimeError):
+    """An answer that calls a collective in one step and not in another one."""
+
+
+class _Steps:
+    """Notes in which steps of a rank the answer calls a collective, before it does: the call may never return."""
+
+    def __init__(self) -> None:
+        self.calls: list[bool] = []
+        self.inside = False
+        for name in COLLECTIVES:
+            if (original := getattr(distributed, name, None)) is not None:
+                setattr(distributed, name, partial(self._noted, original))
+
+    def _noted(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self.inside:
+            self.calls[-1] = True
+            self._compare()
+        return original(*args, **kwargs)
+
+    def ask(self, stop: Callable[[bool], Any], wish: bool) -> Any:
+        self.calls.append(False)
+        self.inside = True
+        try:
+            answer = stop(wish)
+        finally:
+            self.inside = False
+        self._compare()
+        return answer
+
+    def _compare(self) -> None:
+        if len({*self.calls}) > 1:
+            raise _SomeSteps
+
+
 def _train(stop: Callable[[bool], Any], wishes: Wishes) -> Any:
     """What each rank does with an answer: in each step a sum of gradients, then the question whether to stop."""
-    rank = distributed.get_rank()
+    rank, steps = distributed.get_rank(), _Steps()
     for step, row in enumerate(wishes, 1):
         distributed.all_reduce(torch.ones(3).cuda())  # noqa: FL001 the rank's own
         try:
-            answer = stop(row[rank])
+            answer = steps.ask(stop, row[rank])
         except NotImplementedError:
             answer = TODO
         if isinstance(answer, type(TODO)):
@@ -87,12 +226,21 @@ class _OnRanks(Case):
 
     def call(self, function: Callable[..., Any]) -> Any:
         (wishes,) = self.args
-        stopped = ranks(len(wishes[0]), limit=LIMIT)(_train)(function, wishes)
+        try:
+            stopped = ranks(len(wishes[0]), limit=LIMIT)(_train)(function, wishes)
+        except RanksFailed as failed:
+            if _SomeSteps.__name__ not in str(failed):
+                raise
+            return SOME_STEPS
         return TODO if NOT_SOLVED in stopped else stopped
 
     def show(self, name: str) -> str:
         (wishes,) = self.args
         return f"{name}(wish) on two ranks, with the wishes {' '.join(map(_told, wishes))}, step by step,"
+
+
+def _in_some_steps(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return SOME_STEPS in given
 
 
 def _told(wishes: Sequence[bool]) -> str:
@@ -120,6 +268,17 @@ def _those_that_wait(traces: Traces) -> list[int]:
     return [rank for rank, trace in enumerate(traces) if not all(completed for _, completed in trace)]
 
 
+def _not_through(traces: Traces) -> list[int]:
+    waited_in = [number for trace in traces for number, completed in trace if not completed]
+    if not waited_in:
+        return []
+    return [rank for rank, trace in enumerate(traces) if not dict(trace).get(min(waited_in), False)]
+
+
+def _shortest(traces: Traces) -> list[int]:
+    return [rank for rank, trace in enumerate(traces) if len(trace) == min(map(len, traces))]
+
+
 def _behind_the_furthest(traces: Traces) -> list[int]:
     furthest = max(len(trace) for trace in traces)
     return [rank for rank, trace in enumerate(traces) if len(trace) < furthest]
@@ -145,29 +304,77 @@ def _trace_cases(random: Random) -> Sequence[Case]:
 
 EXERCISES = (
     Exercise(
-        key="08.steps_of_each",
-        task="Rank r gets pictures r, r + world_size, ... in batches of batch_size, the last of which may be smaller. "
-        "After how many steps does this rank end its epoch, so that no rank is left waiting?",
-        reference=steps_of_each,
+        key="08.sample",
+        task="The pictures, numbers from 0, that this rank sees in this epoch, in order: equally many on each rank, "
+        "each picture on some rank, and as few of them twice as possible; shuffled anew in each epoch, and the "
+        "same list whenever it is asked for again.",
+        reference=sample,
         cases=_deal_cases,
+        agree=lambda given, expected: isinstance(given, Dealt) and not given.fault,
         hints=(
-            "Every rank takes as many steps as the others. Which rank has the fewest pictures?",
-            "The last rank has pictures // world_size; nobody has fewer.",
-            "Divide that by batch_size, rounded up: `-(-fewest // batch_size)`.",
+            "If all ranks shuffle the same list in the same way, they need not talk. From what can each of them seed "
+            "its shuffle?",
+            "`torch.randperm(pictures, generator=torch.Generator().manual_seed(epoch)).tolist()` is the same on every "
+            "rank. Then each rank takes every `world_size`-th.",
+            "Before that, make the length divisible: `order += order[: -pictures % world_size]`, and return "
+            "`order[rank::world_size]`.",
         ),
         mistakes=(
             Mistake(
-                "its own batches",
-                "you counted this rank's own batches. Where the pictures do not divide evenly, ranks then differ by a "
-                "step, and the longer ones wait.",
-                "m2lines/Samudra pull request 557, 2026",
-                answers=(_own_batches,),
+                "every picture on each rank",
+                "you gave every rank all pictures. Then the ranks do the same work, and nothing is faster: each sees "
+                "its share of the epoch.",
+                "asked about in openvla/openvla issue 125, 2024",
+                answers=(_whole_epoch,),
+                recognise=partial(_first_fault, ALL),
             ),
             Mistake(
-                "the batches of one process",
-                "you counted the batches of one process with all pictures. A rank has its share of them only.",
-                "mead-ml/mead-baseline pull request 504, 2020, changes this",
-                answers=(_batches_of_one_process,),
+                "uneven",
+                "your ranks get different numbers of pictures. Then one has a step more than another and waits in it, "
+                "as in the first cell of the notebook.",
+                "m2lines/Samudra pull request 557, 2026",
+                answers=(_not_filled_up,),
+                recognise=partial(_first_fault, UNEVEN),
+            ),
+            Mistake(
+                "different when asked again",
+                "your shuffle has no seed, so each rank shuffles differently, and nobody can repeat the run. Seed a "
+                "generator with what all ranks know.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_unseeded,),
+                recognise=partial(_first_fault, NOT_AGAIN),
+            ),
+            Mistake(
+                "left out",
+                "you left pictures out where they do not divide, as `drop_last=True` does. Here the first ones of the "
+                "list are taken a second time.",
+                "lhotse-speech/lhotse pull request 695, 2022, repairs samplers that drop some",
+                answers=(_dropped,),
+                recognise=partial(_first_fault, LEFT_OUT),
+            ),
+            Mistake(
+                "shuffled apart",
+                "your ranks shuffle differently from each other: some pictures are seen twice and others never. The "
+                "seed must not contain the rank.",
+                "NVlabs/LongLive issue 71, 2026",
+                answers=(_own_seed,),
+                recognise=partial(_first_fault, APART),
+            ),
+            Mistake(
+                "too many",
+                "you repeat more pictures than you need to. Where the ranks divide them, none is repeated: "
+                "`-pictures % world_size` is 0 then, and `world_size - pictures % world_size` is not.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_one_more_each,),
+                recognise=partial(_first_fault, TOO_MANY),
+            ),
+            Mistake(
+                "the same order",
+                "both epochs have the same order. The seed has to contain the epoch: that is what `set_epoch` tells a "
+                "`DistributedSampler`.",
+                "cszn/KAIR pull request 106, 2021, repairs this",
+                answers=(_no_epoch, _in_order),
+                recognise=partial(_first_fault, SAME_ORDER),
             ),
         ),
     ),
@@ -188,6 +395,14 @@ EXERCISES = (
                 "you let each rank stop when it wants to. The others go on into the next collective, and wait there.",
                 "Lightning-AI/pytorch-lightning issue 379, 2019",
                 answers=(_own_wish,),
+            ),
+            Mistake(
+                "a collective under `if wish`",
+                "you call the collective in some steps and not in others, such as under `if wish`. The ranks that do "
+                "not wish to stop never come to it, so who does waits for them, or meets their next all_reduce.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_only_with_a_wish,),
+                recognise=_in_some_steps,
             ),
             Mistake(
                 "a barrier and no message",
@@ -227,6 +442,19 @@ EXERCISES = (
                 "you returned the ranks that wait. They came; those that they wait for did not.",
                 "what the log of a time-out names, asked about in NVIDIA/nccl issue 1260, 2024",
                 answers=(_those_that_wait,),
+            ),
+            Mistake(
+                "not through",
+                "you returned every rank that is not through the collective. Those that wait in it are not through it "
+                "either, and they came.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_not_through,),
+            ),
+            Mistake(
+                "the shortest list",
+                "you returned the ranks with the shortest list. Where nobody waits that is not a rank that is missing.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_shortest,),
             ),
             Mistake(
                 "all that are behind the furthest",

@@ -76,6 +76,14 @@ def _own_part(whole: Tensor) -> Tensor:
     return whole.chunk(distributed.get_world_size())[distributed.get_rank()]
 
 
+def _averaged(whole: Tensor) -> Tensor:
+    return reduce_scattered(whole) / distributed.get_world_size()
+
+
+def _averaged_in_whole_numbers(whole: Tensor) -> Tensor:
+    return reduce_scattered(whole) // distributed.get_world_size()
+
+
 def _only_own(whole: Tensor) -> Tensor:
     part = _own_part(whole).clone()
     distributed.reduce(part, distributed.get_rank())
@@ -107,6 +115,31 @@ def _all_whole(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
 def _average_rank(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
     numbers = [rows * columns for rows, columns in shapes]
     return 4 * (4 * (sum(numbers) // ranks) + 2 * max(numbers))
+
+
+def _exact_share(shapes: Sequence[tuple[int, int]], ranks: int) -> float:
+    numbers = [rows * columns for rows, columns in shapes]
+    return 4 * (4 * sum(numbers) / ranks + 2 * max(numbers))
+
+
+def _each_divided(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
+    numbers = [rows * columns for rows, columns in shapes]
+    return 4 * (4 * sum(number // ranks for number in numbers) + 2 * max(numbers))
+
+
+def _rounded_down(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
+    kept = sum(rows // ranks * columns for rows, columns in shapes)
+    return 4 * (4 * kept + 2 * max(rows * columns for rows, columns in shapes))
+
+
+def _no_whole_gradient(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
+    kept = sum(-(-rows // ranks) * columns for rows, columns in shapes)
+    return 4 * (4 * kept + max(rows * columns for rows, columns in shapes))
+
+
+def _twelve_bytes(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
+    kept = sum(-(-rows // ranks) * columns for rows, columns in shapes)
+    return 4 * (3 * kept + 2 * max(rows * columns for rows, columns in shapes))
 
 
 def _memory_cases(random: Random) -> Sequence[Case]:
@@ -192,6 +225,19 @@ def _loss_changes(build: Build) -> None:
     assert net(x).square().sum() != before
 
 
+def _same_memory(build: Build) -> None:
+    net, optimizer = build()
+    net(torch.randn(2, 8, device="cuda")).square().sum().backward()
+    before = [parameter.to_local().detach() for parameter in net.parameters()]  # type: ignore[attr-defined]
+    optimizer.step()
+    for parameter, old in zip(net.parameters(), before, strict=True):
+        assert not parameter.to_local().equal(old)  # type: ignore[attr-defined]
+
+
+def _always_fails(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(isinstance(one, Ended) and not one.passed and one.why.startswith("AssertionError") for one in given)
+
+
 def _trials(random: Random) -> Sequence[Case]:
     lr = random.randint(1, 99) / 1000
     programs = [
@@ -224,6 +270,13 @@ EXERCISES = (
                 "you return your own part of your own tensor. The parts of the other ranks are missing.",
                 "each rank kept its own share of a norm in pytorch/torchtitan issue 766, 2025",
                 answers=(_own_part,),
+            ),
+            Mistake(
+                "divided",
+                "you divided the sum by the number of ranks. reduce_scatter adds up; that FSDP averages its gradients "
+                "is a step of its own, `scattered` in the notebook.",
+                "vllm-project/vllm pull request 33088, 2026, puts a sum where an average was",
+                answers=(_averaged, _averaged_in_whole_numbers),
             ),
             Mistake(
                 "each its own",
@@ -264,7 +317,27 @@ EXERCISES = (
                 "the average rank",
                 "you divided the numbers evenly. Whole rows are dealt out, and the first ranks get the larger share.",
                 "weights whose rows the ranks do not divide in pytorch/pytorch issue 136228, 2024",
-                answers=(_average_rank,),
+                answers=(_average_rank, _exact_share, _each_divided),
+            ),
+            Mistake(
+                "rounded down",
+                "you rounded the rows of a rank down. `chunk` rounds up: of 10 rows the first of four ranks gets 3.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_rounded_down,),
+            ),
+            Mistake(
+                "no whole gradient",
+                "you forgot a gradient: backward makes the gradient of the whole layer, and only then are its parts "
+                "dealt out. For that moment the weight and its gradient are both there, whole.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_no_whole_gradient,),
+            ),
+            Mistake(
+                "12 bytes",
+                "you kept 12 bytes for every weight. The weight, its gradient and AdamW's two numbers are four times "
+                "4 bytes, 16.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_twelve_bytes,),
             ),
         ),
     ),
@@ -287,6 +360,14 @@ EXERCISES = (
                 "optimizer holds tensors that the net has left behind: it finds no gradient in those and skips them.",
                 "a loop that runs and trains nothing in huggingface/accelerate pull request 3394, 2025",
                 answers=(_runs, _has_gradients),
+            ),
+            Mistake(
+                "compared with itself",
+                "your test fails on every program, the right ones too. `.detach()` and `.to_local()` give the same "
+                "memory again, and `step` writes into it, so what you kept has changed as well: keep a `.clone()`.",
+                "shivram1987/diffGrad issue 2, 2020, where a gradient was kept so",
+                answers=(_same_memory,),
+                recognise=_always_fails,
             ),
             Mistake(
                 "the loss changes",

@@ -1,4 +1,4 @@
-"""Exercises of notebook 11: row parallel with a bias, what tensor parallel sends, which plan to take."""
+"""Exercises of notebook 11: row parallel with a bias, what a mesh of two sides sends, which plan to take."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -77,26 +77,51 @@ def _close(mine: Any, right: Any) -> bool:
     return mine == right or torch.allclose(torch.tensor(mine), torch.tensor(right), rtol=1e-4, atol=1e-5)
 
 
-def bytes_sent(layers: int, words: int, width: int, n: int) -> float:
-    tensor = 2 * words * width  # bytes of one activation
-    all_reduces = 4 * layers  # attention and MLP, forward and backward
-    return all_reduces * tensor * 2 * (n - 1) / n
+def bytes_sent(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    activation = 4 * words / groups * width  # a group has its share of the words
+    inside = 4 * layers * activation * 2 * (n - 1) / n
+    between = 4 * parameters / n * 2 * (groups - 1) / groups
+    return inside + between
 
 
-def _forward_only(layers: int, words: int, width: int, n: int) -> float:
-    return bytes_sent(layers, words, width, n) / 2
+def _all_words(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    return bytes_sent(parameters, layers, words * groups, width, groups, n)
 
 
-def _to_everybody(layers: int, words: int, width: int, n: int) -> float:
-    return 4 * layers * 2 * words * width * (n - 1)
+def _all_parameters(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    return bytes_sent(parameters * n, layers, words, width, groups, n)
+
+
+def _over_all_gpus(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    inside = bytes_sent(0, layers, words, width, groups, n)
+    return inside + 4 * parameters / n * 2 * (groups * n - 1) / (groups * n)
+
+
+def _inside_alone(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    return bytes_sent(0, layers, words, width, groups, n)
+
+
+def _forward_only(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    inside = bytes_sent(0, layers, words, width, groups, n)
+    return bytes_sent(parameters, layers, words, width, groups, n) - inside / 2
+
+
+def _to_everybody(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    return 4 * layers * 4 * words / groups * width * (n - 1) + 4 * parameters / n * (groups - 1)
 
 
 def _size_cases(random: Random) -> Sequence[Case]:
-    fixed = [(1, 1, 1, 2), (32, 8192, 4096, 8), (24, 1024, 2048, 1)]
-    drawn = [
-        (random.randint(1, 96), random.randint(1, 9999), 64 * random.randint(1, 64), random.choice((1, 2, 4, 8)))
-        for _ in range(10)
+    fixed = [
+        (1e9, 32, 8192, 1600, 2, 4),
+        (12.0, 1, 8, 1, 2, 2),
+        (1e9, 24, 1024, 2048, 1, 8),
+        (1e9, 24, 1024, 2048, 8, 1),
     ]
+    drawn = []
+    for _ in range(10):
+        layers, width, groups = random.randint(1, 96), 64 * random.randint(1, 64), random.choice((2, 4, 8))
+        sizes = 12.0 * layers * width**2, layers, groups * random.randint(1, 9999), width
+        drawn.append((*sizes, groups, random.choice((2, 4, 8))))
     return [Case(arguments) for arguments in [*fixed, *drawn]]
 
 
@@ -113,6 +138,23 @@ def choose(plans: Plans, parameters: float, words: float, n: int, memory: float)
         if table[name].total <= memory:
             return name
     return "more GPUs"
+
+
+def _dp_first(plans: Plans, parameters: float, words: float, n: int, memory: float) -> str:
+    table = plans(parameters, words, n)
+    return next((name for name, plan in table.items() if plan.total <= memory), "more GPUs")
+
+
+def _least_sent(plans: Plans, parameters: float, words: float, n: int, memory: float) -> str:
+    table = plans(parameters, words, n)
+    fits = [name for name in ("one GPU", "DDP", "FSDP", "tensor", "pipeline") if table[name].total <= memory]
+    return min(fits, key=lambda name: table[name].sent, default="more GPUs")
+
+
+def _least_held(plans: Plans, parameters: float, words: float, n: int, memory: float) -> str:
+    table = plans(parameters, words, n)
+    fits = [name for name in ("one GPU", "DDP", "FSDP", "tensor", "pipeline") if table[name].total <= memory]
+    return min(fits, key=lambda name: table[name].total, default="more GPUs")
 
 
 def _without_activations(plans: Plans, parameters: float, words: float, n: int, memory: float) -> str:
@@ -139,6 +181,7 @@ class _Table:
         token = 1e6 * words
         return {
             "one GPU": plan(1, 12 * token, 0),
+            "DP": plan(1, 12 * token / n, 4 * parameters * (n - 1)),
             "DDP": plan(1, 12 * token / n, 8 * parameters),
             "FSDP": plan(1 / n, 12 * token / n, 12 * parameters, 0.5 * parameters),
             "tensor": plan(1 / n, 6 * token / n, 64 * token),
@@ -191,27 +234,58 @@ EXERCISES = (
     ),
     Exercise(
         key="11.bytes_sent",
-        task="Bytes that each GPU sends in a training step under tensor parallel: `layers` blocks, `words` words of "
-        "`width` numbers of 2 bytes, `n` GPUs, all_reduce in a ring.",
+        task="Bytes that each GPU sends in a training step in float32 on a mesh of `groups` groups (data) of `n` GPUs "
+        "(tensor): `parameters` of the model, `layers` blocks, `words` words of `width` numbers in the batch of all "
+        "groups, all_reduce in a ring.",
         reference=bytes_sent,
         cases=_size_cases,
         agree=_near,
         hints=(
-            "How many all_reduces does one block make in forward, and how many in backward?",
-            "Two and two; each is of words * width numbers.",
-            "In a ring, an all_reduce lets each GPU send 2 (n - 1) / n times the bytes of the tensor.",
+            "Two kinds of messages: within a group the sums of the activations, and between the groups the gradients, "
+            "as in DDP. Which GPUs take part in each, and how large is what one of them sends?",
+            "Within a group: 4 all_reduces for each block, over n GPUs, of the activations of the group's own words. "
+            "Between the groups: the gradients of the part of the weights that this GPU holds, over `groups` GPUs.",
+            "An all_reduce of b bytes over k GPUs lets each send 2 (k - 1) / k * b. Here b is 4 * words / groups * "
+            "width with k = n, and 4 * parameters / n with k = groups.",
         ),
         mistakes=(
             Mistake(
-                "half of it",
-                "you have half of it. Either backward is missing, which sends as much as forward, or a round of the "
-                "ring: an all_reduce goes round twice.",
-                "ROCm/rccl pull request 26, 2018, in which a reviewer counts one of the two rounds",
+                "gradients forgotten",
+                "you counted what is sent within a group. The groups see different words, so their gradients have to "
+                "be averaged, too, as under DDP.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_inside_alone,),
+            ),
+            Mistake(
+                "all words in each group",
+                "you gave every group all words. The groups divide the batch, so the activations of a group are those "
+                "of words / groups words.",
+                "axolotl-ai-cloud/axolotl pull request 3462, 2026, mends how many GPUs divide the batch",
+                answers=(_all_words,),
+            ),
+            Mistake(
+                "all parameters",
+                "you let each GPU send the gradients of all parameters. It holds one part in n of them, and sends the "
+                "gradient of that part.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_all_parameters,),
+            ),
+            Mistake(
+                "gradients over all GPUs",
+                "you averaged gradients over all GPUs of the mesh. GPUs of one group hold different parts of the "
+                "weights, which must not be added up; those with the same part, one in each group, form the ring.",
+                "MoE gradients and their groups, asked about in facebookresearch/fairseq issue 4220, 2022",
+                answers=(_over_all_gpus,),
+            ),
+            Mistake(
+                "forward alone",
+                "you counted the sums of the activations in forward. Backward sends as many, of the same size.",
+                "ROCm/rccl pull request 26, 2018, in which a reviewer counts one of two rounds",
                 answers=(_forward_only,),
             ),
             Mistake(
                 "to everybody",
-                "you let every GPU send its tensor to all others. A ring sends less: 2 (n - 1) / n of it.",
+                "you let every GPU send its tensor to all others. A ring sends less: 2 (k - 1) / k of it.",
                 "ROCm/rccl pull request 26, 2018, takes such a factor out of a test program",
                 answers=(_to_everybody,),
             ),
@@ -219,7 +293,8 @@ EXERCISES = (
     ),
     Exercise(
         key="11.choose",
-        task="The first of one GPU, DDP, FSDP, tensor and pipeline of which `plans(parameters, words, n)[name].total` "
+        task="The first of one GPU, DDP, FSDP, tensor and pipeline (not DP) of which "
+        "`plans(parameters, words, n)[name].total` "
         'fits into `memory` bytes; "more GPUs" if none does.',
         reference=choose,
         cases=_choice_cases,
@@ -229,6 +304,27 @@ EXERCISES = (
             'After the loop: `return "more GPUs"`.',
         ),
         mistakes=(
+            Mistake(
+                "DP",
+                "you took `DP`, nn.DataParallel. It holds on its fullest GPU what DDP holds on each, and there all of "
+                "the model is sent out by `cuda:0` in every step, from a single process. Where DP fits, DDP does.",
+                "pytorch/pytorch issue 65936, 2021, would deprecate it in favour of DDP",
+                answers=(_dp_first,),
+            ),
+            Mistake(
+                "what sends least",
+                "you took the plan that sends least of those that fit. Bytes are not all alike: those of a pipeline "
+                "are few, and its GPUs are idle while they wait. Take the first plan of the list that fits.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_least_sent,),
+            ),
+            Mistake(
+                "what holds least",
+                "you took the plan that holds least of those that fit. Memory that stays free does nothing for you; "
+                "take the first plan of the list that fits.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_least_held,),
+            ),
             Mistake(
                 "without activations",
                 "you counted weights, gradients and optimizer, and left out the activations (or what FSDP gathers).",

@@ -1,6 +1,6 @@
 """Ranks as lanes, their collectives as columns: who came, who waits, and who is waited for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from course.figures.palette import blend, gpu_colour, ink_on
 from course.figures.svg import FAINT, INK, Canvas, Figure
@@ -8,14 +8,15 @@ from frcnn_lite.parallel.watchdog import Entered, Position
 
 LEFT, TOP, LANE, CELL, GAP, COLUMN, LETTER = 76, 74, 46, 32, 5, 96, 6.6
 CAPTION = "filled: came through; hatched: waits; dashed: never came"
+APART = "; framed: called from different lines"
 ENDS = {"waiting": "waits here", "running": "is elsewhere", "left": "left", "silent": "does not answer"}
 
 
 def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
     """Draw what `CollectiveHang.positions` tells: filled, a rank came through; hatched, it waits; dashed, never came.
 
-    Columns are the collectives of the group that hangs, by their numbers; a cell has the name the rank called, and the
-    line from which, where ranks differ in it.
+    Columns are the collectives of the group that hangs, by their numbers; a cell has the name the rank called. Where
+    ranks called from different lines, the cells have them, and a frame is drawn around the column.
     Raises ValueError when no rank waits in a collective.
     """
     waiting = [position.call for position in positions if position.call is not None]
@@ -29,22 +30,26 @@ def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
     ends = {position.rank: _end(position) for position in positions}
     right = LEFT + column * len(numbers) + 14
     width = right + LETTER * max(map(len, ends.values())) + 16
-    width = max(width, 40 + 8.4 * len(title), 40 + LETTER * len(CAPTION))
+    apart = {number for number in numbers if len(_sites(came, number)) > 1}
+    caption = CAPTION + APART * bool(apart)
+    width = max(width, 40 + 8.4 * len(title), 40 + LETTER * len(caption))
     canvas = Canvas(width, TOP + LANE * len(positions) + 34, title, _describe(came, positions), at=(16, 28))
     for k, number in enumerate(numbers):
         step = next((e[number].step for e in came.values() if number in e), None)
         words_above = f"#{number}" + ("" if step is None else f", step {step}")
         canvas.text(LEFT + (k + 0.5) * column, TOP - 12, words_above, size=12, anchor="middle", fill=FAINT)
+        if number in apart:
+            height = LANE * len(positions) - LANE + CELL + 2 * GAP
+            canvas.rect(LEFT + k * column, TOP - GAP, column, height, fill="none", stroke=INK, stroke_width=2.4, rx=7)
     for row, position in enumerate(positions):
         y = TOP + row * LANE
         canvas.text(16, y + 21, f"rank {position.rank}", size=13, font_weight="bold")
         for k, number in enumerate(numbers):
             box = (LEFT + k * column + GAP, y, column - 2 * GAP, CELL)
             entry = came[position.rank].get(number)
-            sites = {entered[number].site for entered in came.values() if number in entered}
-            _draw_cell(canvas, position, entry, len(sites) > 1, box)
+            _draw_cell(canvas, position, entry, number in apart, box)
         canvas.text(right, y + 21, ends[position.rank], size=12)
-    canvas.text(16, TOP + LANE * len(positions) + 18, CAPTION, size=12, fill=FAINT)
+    canvas.text(16, TOP + LANE * len(positions) + 18, caption, size=12, fill=FAINT)
     return canvas.figure()
 
 
@@ -69,6 +74,11 @@ def _draw_cell(
     canvas.text(middle, base, _words(entry), size=12, anchor="middle", fill=ink_on(fill))
     if with_site:
         canvas.text(middle, base + 13, entry.site, size=10, anchor="middle", fill=ink_on(fill))
+
+
+def _sites(came: Mapping[int, Mapping[int, Entered]], number: int) -> set[str]:
+    """The lines from which ranks called the collective of this number."""
+    return {entered[number].site for entered in came.values() if number in entered}
 
 
 def _by_number(position: Position, group: tuple[int, ...]) -> dict[int, Entered]:

@@ -10,9 +10,9 @@ QUESTIONS = (
     ),
     Question(
         "07.when",
-        "Two ranks, different rows, one step with DistributedDataParallel. After which call do both ranks hold equal "
-        "gradients for the first time?",
-        ("loss.backward()", "optimizer.step()", "the next forward"),
+        "Two ranks under DistributedDataParallel, different rows. After `backward()` rank 0 calls `optimizer.step()`, "
+        "and rank 1 leaves it out. What happens?",
+        ("rank 0 waits in `step()`", "both ranks have the new weights", "rank 1 goes on with its old weights"),
     ),
     Question(
         "07.one_rank",
@@ -21,9 +21,9 @@ QUESTIONS = (
     ),
     Question(
         "07.batch",
-        "The configuration says `batch_size=4`, and each of four ranks makes its DataLoader with it. How many rows are "
-        "behind one optimizer step?",
-        ("1", "4", "16"),
+        "On one GPU a script with `batch_size=4` takes 25 steps for its 100 rows. On four GPUs each rank makes the "
+        "same `DataLoader`, with a `DistributedSampler`. How many steps does an epoch take now?",
+        ("100", "25", "7"),
     ),
     Question(
         "07.buffers",

@@ -16,16 +16,19 @@ QUESTIONS = (
     ),
     Question(
         "08.evaluate",
-        "After step 2 rank 0 evaluates alone, for longer than a rank may spend in a collective. What is reported?",
-        (
-            "rank 0 reports, in its evaluation",
-            "rank 1 reports, in step 3",
-            "nothing: rank 1 takes its step 3, and waits for rank 0 at the end",
-        ),
+        "After step 2 rank 0 evaluates alone, for six seconds; a rank may spend two in a collective. Behind it both "
+        "ranks call `barrier()`. What is reported?",
+        ("nothing: rank 1 waits in the barrier, and both go on", "rank 0, in its evaluation", "rank 1, in the barrier"),
     ),
     Question(
         "08.unused",
         "Rank 0 used all parameters in step 2, rank 1 did not. Who notices first, without a watchdog?",
         ("rank 0, in backward", "rank 1, in backward", "rank 1, in its next forward", "nobody"),
+    ),
+    Question(
+        "08.ends",
+        "The process of rank 1 ends before step 3, without an error. What does rank 0 get from the "
+        "`all_reduce` of step 3?",
+        ("the sum", "an error, at once", "nothing: it waits until the time-out"),
     ),
 )

@@ -10,10 +10,10 @@ QUESTIONS = (
         ("2 rows by all 16 outputs", "8 rows by 4 outputs", "2 rows by 4 outputs"),
     ),
     Question(
-        "10.gathers",
-        "Four layers, each under `fully_shard`. How often is the weight of one layer gathered in a step, forward and "
-        "backward together?",
-        ("once", "twice", "four times"),
+        "10.sends",
+        "The same net and the same rows on two ranks, under `fully_shard` and under DDP. Compared with DDP, how much "
+        "does a rank send in one step under `fully_shard`?",
+        ("half as much", "as much", "half as much again"),
     ),
     Question(
         "10.kinds",
@@ -23,7 +23,8 @@ QUESTIONS = (
     ),
     Question(
         "10.early",
-        "The optimizer is made first, and then the model is sharded. What happens in the loop?",
-        ("the first step raises", "each rank trains its own part", "the loss stays as it is, without an error"),
+        "A net of two layers: `fully_shard(net[0])`, `fully_shard(net)`, then one forward to see that it works, then "
+        "the optimizer, then the loop. Which of the layers learn?",
+        ("none of them", "one of them", "both of them"),
     ),
 )

@@ -21,9 +21,10 @@ QUESTIONS = (
         ("row 1", "rows 0 to 1", "rows 2 to 3", "rows 0 to 3"),
     ),
     Question(
-        "11.fsdp",
-        "FSDP on two GPUs, a batch of ten rows. Which product does one GPU compute in a linear layer?",
-        ("10 rows with half of the weight", "5 rows with half of the weight", "5 rows with the whole weight"),
+        "11.multiplies",
+        "A linear layer, a batch of ten rows, two GPUs. Under which plan does one GPU compute the fewest products of "
+        "two numbers?",
+        ("DDP", "FSDP", "tensor", "all three: equally many"),
     ),
     Question(
         "11.pipeline",

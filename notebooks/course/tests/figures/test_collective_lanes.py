@@ -41,11 +41,10 @@ def test_lines_are_shown_where_ranks_differ_in_them():
     here, there = calls("all_reduce"), tuple(replace(entry, site="train.py:7") for entry in calls("all_reduce"))
     same = [Position(0, "waiting", None, here[0], here), Position(1, "left", None, None, here)]
     differ = [same[0], Position(1, "left", None, None, there)]
-    assert ">train.py:1<" not in collective_lanes(same, "A hang").markup
-    assert (
-        ">train.py:1<" in collective_lanes(differ, "A hang").markup
-        and ">train.py:7<" in collective_lanes(differ, "A hang").markup
-    )
+    markup = collective_lanes(same, "A hang").markup
+    assert ">train.py:1<" not in markup and "framed" not in markup
+    markup = collective_lanes(differ, "A hang").markup
+    assert ">train.py:1<" in markup and ">train.py:7<" in markup and "framed" in markup
 
 
 def test_no_hang_has_no_figure():
