@@ -21,6 +21,7 @@ from website import api, failures, frames, layout, links, notebook
 
 CONFIGURATION = Path(__file__).parent
 IMAGES = {".svg", ".png", ".gif", ".jpg"}
+FRAMES = "frames"  # folder of the figures of sliders
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -50,40 +51,41 @@ def gather(source: Path, repo: str = "", cache: Path | None = None) -> None:
     `cache` is a folder for the figures of sliders; without one the sliders stand still.
     """
     shown = layout.layout()
-    (source / "frames").mkdir(parents=True)
     put(source / "index.md", home() + contents(), layout.HOME, "index.md", shown, repo)
     for path in sorted(shown.pages):
-        target = source / path
         if path.endswith(".md"):
-            put(target, (layout.ROOT / path).read_text(encoding="utf-8"), path, path, shown, repo)
-            continue
-        nb = nbformat.read(layout.ROOT / path, as_version=4)
-        moving = frames.of_notebook(nb, cache) if cache else {}
-        for position, drawn in moving.items():
-            name = f"{Path(path).name[:2]}-{position}"
-            notebook.with_sliders(nb.cells[position], name, drawn)
-            write(
-                source / "frames" / f"{name}.js",
-                f"(window.frames_of ??= {{}})[{json.dumps(name)}] = {json.dumps(drawn)}\n",
-            )
-        nb = notebook.as_page(nb)
-        for cell in nb.cells:
-            if cell.cell_type == "markdown":
-                cell.source = links.on_site(cell.source, path, path, shown, repo)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(nb, target)
+            put(source / path, (layout.ROOT / path).read_text(encoding="utf-8"), path, path, shown, repo)
+        else:
+            put_notebook(source, path, shown, repo, cache)
     write(source / "failures" / "index.md", failures.index())
     for name, text in failures.pages().items():
         place = f"failures/{name}.md"
         put(source / place, text, layout.CATALOGUE, place, shown, repo)
-    write(source / "api" / "index.md", api.index() + toctree("", [f"{name}" for name in api.pages()]))
-    for name, text in api.pages().items():
+    modules = api.pages()
+    write(source / "api" / "index.md", api.index() + toctree("", list(modules)))
+    for name, text in modules.items():
         write(source / "api" / f"{name}.rst", text)
     for image in sorted((layout.ROOT / "docs").rglob("*")):
         if image.suffix in IMAGES:
             target = source / image.relative_to(layout.ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(image, target)
+
+
+def put_notebook(source: Path, path: str, shown: layout.Layout, repo: str, cache: Path | None) -> None:
+    """Write a notebook as a page, and the figures of its sliders as scripts."""
+    nb = nbformat.read(layout.ROOT / path, as_version=4)
+    for position, drawn in (frames.of_notebook(nb, cache) if cache else {}).items():
+        name = f"{Path(path).name[:2]}-{position}"
+        script = f"(window.frames_of ??= {{}})[{json.dumps(name)}] = {json.dumps(drawn)}\n"
+        write(source / FRAMES / f"{name}.js", script)
+        notebook.with_sliders(nb.cells[position], name, drawn)
+    nb = notebook.as_page(nb)
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            cell.source = links.on_site(cell.source, path, path, shown, repo)
+    (source / path).parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, source / path)
 
 
 def put(target: Path, text: str, path: str, place: str, shown: layout.Layout, repo: str) -> None:
@@ -132,7 +134,8 @@ def sphinx(folder: Path, out: Path, repo: str) -> int:
 
 def finish(source: Path, out: Path) -> None:
     """Add the figures of the sliders, and take away what only those who debug the theme's scripts would read, 3 MB."""
-    shutil.copytree(source / "frames", out / "_static" / "frames", dirs_exist_ok=True)
+    if (source / FRAMES).exists():
+        shutil.copytree(source / FRAMES, out / "_static" / FRAMES, dirs_exist_ok=True)
     for debugging in (out / "_static").rglob("*.map"):
         debugging.unlink()
 
