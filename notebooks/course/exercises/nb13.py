@@ -1,29 +1,112 @@
-"""Exercises of notebook 13: deltas, labels of anchors, don't-care areas, and the layout of a label map."""
+"""Exercises of notebook 13: labels of anchors, a test for deltas, and areas where nobody has looked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
+from frcnn_lite import ops
 from frcnn_lite.ops import box_iou
 
-
-def encode(boxes: Tensor, anchors: Tensor) -> Tensor:
-    center, size = (boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]
-    anchor_center, anchor_size = (anchors[:, :2] + anchors[:, 2:]) / 2, anchors[:, 2:] - anchors[:, :2]
-    return torch.cat([(center - anchor_center) / anchor_size, torch.log(size / anchor_size)], dim=1)
+Encode = Callable[[Tensor, Tensor], Tensor]
 
 
-def _encode_inclusive(boxes: Tensor, anchors: Tensor) -> Tensor:
-    size, anchor_size = boxes[:, 2:] - boxes[:, :2] + 1, anchors[:, 2:] - anchors[:, :2] + 1
-    center, anchor_center = boxes[:, :2] + size / 2, anchors[:, :2] + anchor_size / 2
-    return torch.cat([(center - anchor_center) / anchor_size, torch.log(size / anchor_size)], dim=1)
+def encode(boxes: Tensor, anchors: Tensor, extra: float = 0) -> Tensor:
+    size, own = boxes[:, 2:] - boxes[:, :2] + extra, anchors[:, 2:] - anchors[:, :2] + extra
+    middle, own_middle = boxes[:, :2] + size / 2, anchors[:, :2] + own / 2
+    return torch.cat([(middle - own_middle) / own, torch.log(size / own)], dim=1)
 
 
-def _encode_y_first(boxes: Tensor, anchors: Tensor) -> Tensor:
-    return encode(boxes, anchors)[:, [1, 0, 3, 2]]
+def _by_edges(boxes: Tensor, anchors: Tensor) -> Tensor:
+    """The same, from the sums of the edges."""
+    own, size = anchors[:, 2:] - anchors[:, :2], boxes[:, 2:] - boxes[:, :2]
+    shift = (boxes[:, :2] + boxes[:, 2:] - anchors[:, :2] - anchors[:, 2:]) / (2 * own)
+    return torch.cat([shift, size.log() - own.log()], dim=1)
+
+
+def _by_the_box(boxes: Tensor, anchors: Tensor) -> Tensor:
+    deltas, size, own = encode(boxes, anchors), boxes[:, 2:] - boxes[:, :2], anchors[:, 2:] - anchors[:, :2]
+    return torch.cat([deltas[:, :2] * own / size, deltas[:, 2:]], dim=1)
+
+
+def _by_corners(boxes: Tensor, anchors: Tensor) -> Tensor:
+    shift = (boxes[:, :2] - anchors[:, :2]) / (anchors[:, 2:] - anchors[:, :2])
+    return torch.cat([shift, encode(boxes, anchors)[:, 2:]], dim=1)
+
+
+def _without_logarithm(boxes: Tensor, anchors: Tensor) -> Tensor:
+    deltas = encode(boxes, anchors)
+    return torch.cat([deltas[:, :2], deltas[:, 2:].exp()], dim=1)
+
+
+def _times(factor: int, boxes: Tensor, anchors: Tensor) -> Tensor:
+    return encode(boxes, anchors) * factor
+
+
+@dataclass(frozen=True)
+class Program:
+    """A way to encode boxes, for a test to call; `is_right` tells whether a good test passes."""
+
+    name: str
+    is_right: bool
+    encode: Encode
+
+    def __call__(self, boxes: Tensor, anchors: Tensor) -> Tensor:
+        return self.encode(boxes, anchors)
+
+    def __repr__(self) -> str:
+        return f"<encode: {self.name}>"
+
+
+def _programs(random: Random) -> Sequence[Case]:
+    """Two right programs and eight wrong ones."""
+    right: dict[str, Encode] = {"by middles": encode, "by edges": _by_edges}
+    wrong: dict[str, Encode] = {
+        "with the + 1": lambda boxes, anchors: encode(boxes, anchors, extra=1),
+        "y first": lambda boxes, anchors: encode(boxes, anchors)[:, [1, 0, 3, 2]],
+        "the ratio upside down": lambda boxes, anchors: encode(boxes, anchors) * torch.tensor([1.0, 1, -1, -1]),
+        "in sizes of the box": _by_the_box,
+        "from corner to corner": _by_corners,
+        "without the logarithm": _without_logarithm,
+    }
+    for factor in random.sample(range(2, 40), 2):
+        wrong[f"times {factor}"] = partial(_times, factor)
+    programs = [Program(name, True, way) for name, way in right.items()]
+    return [Trial((p,)) for p in [*programs, *(Program(name, False, way) for name, way in wrong.items())]]
+
+
+def check_encode(encode: Encode) -> None:
+    """There and back, for boxes that are not squares and lie beside their anchors."""
+    anchors = torch.tensor([[10.0, 10, 30, 50], [0, 20, 8, 28]])
+    boxes = torch.tensor([[14.0, 20, 44, 50], [3, 16, 9, 36]])
+    back = ops.decode_boxes(encode(boxes, anchors), anchors, torch.ones(4))  # noqa: FL002 on the CPU
+    torch.testing.assert_close(back, boxes)
+
+
+def _there_and_back(encode: Encode, boxes: list[float], anchors: list[float]) -> tuple[Tensor, Tensor]:
+    given, own = torch.tensor([boxes]), torch.tensor([anchors])
+    return ops.decode_boxes(encode(given, own), own, torch.ones(4)), given  # noqa: FL002 on the CPU
+
+
+def _equal_boxes(encode: Encode) -> None:
+    torch.testing.assert_close(*_there_and_back(encode, [10.0, 10, 30, 50], [10.0, 10, 30, 50]))
+
+
+def _diagonal_squares(encode: Encode) -> None:
+    torch.testing.assert_close(*_there_and_back(encode, [14.0, 14, 44, 44], [10.0, 10, 30, 30]))
+
+
+def _loose(encode: Encode) -> None:
+    back, boxes = _there_and_back(encode, [14.0, 20, 44, 50], [10.0, 10, 30, 50])
+    assert (back - boxes).abs().max() < 1
+
+
+def _returns_the_comparison(encode: Encode) -> bool:
+    return torch.equal(*_there_and_back(encode, [14.0, 20, 44, 50], [10.0, 10, 30, 50]))
 
 
 def anchor_labels(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
@@ -38,6 +121,17 @@ def anchor_labels(iou: Tensor, positive_iou: float, negative_iou: float) -> Tens
 def _background_last(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
     labels = anchor_labels(iou, positive_iou, negative_iou)
     labels[iou.amax(dim=0) < negative_iou] = 0
+    return labels
+
+
+def _no_rescue(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    best = iou.amax(dim=0)
+    return torch.where(best >= positive_iou, 1, torch.where(best < negative_iou, 0, -1))
+
+
+def _one_of_equals(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    labels = _no_rescue(iou, positive_iou, negative_iou)
+    labels[iou.argmax(dim=1)[iou.amax(dim=1) > 0]] = 1
     return labels
 
 
@@ -67,15 +161,6 @@ def _by_share_of_area(anchors: Tensor, areas: Tensor) -> Tensor:
     return (_shared(anchors, areas) > 0.5 * (areas[:, 2:] - areas[:, :2]).prod(dim=1)).any(dim=1)
 
 
-def label_map(labels: Tensor, height: int, width: int) -> Tensor:
-    by_cell = labels.unflatten(1, (height, width, -1))  # (B, H, W, A)
-    return by_cell.permute(0, 3, 1, 2).reshape(len(labels), 1, -1, width)
-
-
-def _plain_reshape(labels: Tensor, height: int, width: int) -> Tensor:
-    return labels.reshape(len(labels), 1, -1, width)
-
-
 def _boxes(generator: torch.Generator, count: int) -> Tensor:
     corner = torch.rand(count, 2, generator=generator) * 80
     return torch.cat([corner, corner + 8 + torch.rand(count, 2, generator=generator) * 40], dim=1)
@@ -85,12 +170,6 @@ def _generator(random: Random) -> torch.Generator:
     return torch.Generator().manual_seed(random.randrange(2**32))
 
 
-def _encode_cases(random: Random) -> Sequence[Case]:
-    generator = _generator(random)
-    fixed = Case((torch.tensor([[10.0, 10.0, 30.0, 50.0]]), torch.tensor([[0.0, 0.0, 20.0, 20.0]])))
-    return [fixed, *(Case((_boxes(generator, n), _boxes(generator, n))) for n in random.sample(range(1, 30), 4))]
-
-
 def _label_cases(random: Random) -> Sequence[Case]:
     generator = _generator(random)
     weak = torch.tensor([[0.9, 0.5, 0.1, 0.0], [0.0, 0.1, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0]])
@@ -98,7 +177,8 @@ def _label_cases(random: Random) -> Sequence[Case]:
         torch.cat([torch.rand(k, n, generator=generator) ** 3, torch.zeros(1, n)])
         for k, n in zip((1, 2, 4), random.sample(range(20, 60), 3), strict=True)
     ]
-    return [Case((iou, 0.7, 0.3)) for iou in (weak, *drawn)]
+    equal = torch.tensor([[0.5, 0.1, 0.5, 0.4], [0.0, 0.0, 0.0, 0.0]])
+    return [Case((iou, 0.7, 0.3)) for iou in (weak, equal, *drawn)]
 
 
 def _area_cases(random: Random) -> Sequence[Case]:
@@ -110,49 +190,11 @@ def _area_cases(random: Random) -> Sequence[Case]:
     return fixed + [Case((_boxes(generator, n), _boxes(generator, 1) * 1.5)) for n in random.sample(range(8, 40), 6)]
 
 
-def _map_cases(random: Random) -> Sequence[Case]:
-    drawn = [tuple(random.randint(2, 6) for _ in range(4)) for _ in range(4)]
-    sizes = [(1, 2, 3, 2), (1, 3, 2, 1), *drawn]
-    return [Case((torch.arange(b * h * w * a).view(b, -1), h, w)) for b, h, w, a in sizes]
-
-
-def _close(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected, atol=1e-5)
-
-
 def _same(given: object, expected: Tensor) -> bool:
     return isinstance(given, Tensor) and given.shape == expected.shape and torch.equal(given, expected.to(given.dtype))
 
 
 EXERCISES = (
-    Exercise(
-        key="13.encode",
-        task="Deltas (N, 4) that move `anchors` (N, 4) onto `boxes` (N, 4): dx / w, dy / h, log w'/w, log h'/h.",
-        reference=encode,
-        cases=_encode_cases,
-        agree=_close,
-        hints=(
-            "Middles and sizes of both first.",
-            "A width is x2 - x1, nothing more; the shift is divided by the *anchor's* size.",
-            "`torch.cat([(center - anchor_center) / anchor_size, torch.log(size / anchor_size)], dim=1)`",
-        ),
-        mistakes=(
-            Mistake(
-                "counts pixels",
-                "you added 1 to widths and heights. That is the size of a box whose last pixel is inside; corners here "
-                "are real numbers. Whoever encodes with the 1 and decodes without it moves every box.",
-                "fizyr/keras-retinanet issue 171, 2017; rbgirshick/py-faster-rcnn issue 328, 2016",
-                answers=(_encode_inclusive,),
-            ),
-            Mistake(
-                "y first",
-                "your deltas stand in the order y, x, height, width. Nothing raises: the network learns them, and "
-                "whoever decodes them as x, y moves boxes along the wrong edge.",
-                "pytorch/vision issue 1856, 2020; chenyuntc/simple-faster-rcnn-pytorch issue 39, 2018",
-                answers=(_encode_y_first,),
-            ),
-        ),
-    ),
     Exercise(
         key="13.anchor_labels",
         task="Labels (N,) of anchors from their IoU (M, N) with the true boxes: 1, 0, or -1 for those between.",
@@ -178,6 +220,61 @@ EXERCISES = (
                 "all, and every anchor becomes positive. Ask for more than 0.",
                 "padding takes part in the loss: jwyang/faster-rcnn.pytorch issue 553, 2019",
                 answers=(_padding_rescues,),
+            ),
+            Mistake(
+                "no rescue",
+                "you left the rescue out: a true box whose best anchor stays below `positive_iou` has no positive "
+                "anchor at all.",
+                "as in the second stage of torchvision's Faster R-CNN, 2019, where it is right",
+                answers=(_no_rescue,),
+            ),
+            Mistake(
+                "one of equals",
+                "you rescued one best anchor for each box, as `argmax` finds it. If several are equally good, all "
+                "are positive.",
+                "py-faster-rcnn, 2015, looks for all of them: `np.where(overlaps == gt_max_overlaps)`",
+                answers=(_one_of_equals,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="13.check_encode",
+        task="A test: it calls `encode(boxes, anchors)` with boxes and anchors (N, 4) of its own, and raises an "
+        "AssertionError unless `ops.decode_boxes(deltas, anchors, torch.ones(4))` makes the boxes again.",
+        reference=check_encode,
+        cases=_programs,
+        hints=(
+            "There and back: `ops.decode_boxes` of the deltas and the anchors must be the boxes.",
+            "Which boxes and anchors show the difference? Not equal ones, not squares, not shifted alike in x and y.",
+            "`torch.testing.assert_close(ops.decode_boxes(encode(boxes, anchors), anchors, torch.ones(4)), boxes)`",
+        ),
+        mistakes=(
+            Mistake(
+                "a box on its anchor",
+                "your test encodes boxes that are their anchors. All deltas are then 0, with the + 1 and without, in "
+                "any order, so nearly every wrong program passes.",
+                "the formulas of fizyr/keras-retinanet issue 171, 2017, agree there",
+                answers=(_equal_boxes,),
+            ),
+            Mistake(
+                "squares on the diagonal",
+                "your test takes squares that are shifted as far in x as in y. Then x and y can be swapped without a "
+                "difference.",
+                "y first: pytorch/vision issue 1856, 2020; chenyuntc/simple-faster-rcnn-pytorch issue 39, 2018",
+                answers=(_diagonal_squares,),
+            ),
+            Mistake(
+                "a pixel is near enough",
+                "your test allows a pixel. The + 1 moves edges by half a pixel at most, so it passes.",
+                "the half pixel of rbgirshick/py-faster-rcnn issue 328, 2016",
+                answers=(_loose,),
+            ),
+            Mistake(
+                "never fails",
+                "your test lets every program pass. A test that *returns* False has passed, and so has one that looks "
+                "at shapes alone; compare the boxes, and write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns_the_comparison,),
             ),
         ),
     ),
@@ -206,27 +303,6 @@ EXERCISES = (
                 "and the small ones inside it stay.",
                 "facebookresearch/detectron2 pull request 1910, 2020",
                 answers=(_by_share_of_area,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="13.label_map",
-        task="Labels (B, H * W * A), A of each cell side by side, as a map (B, 1, A * H, W).",
-        reference=label_map,
-        cases=_map_cases,
-        agree=_same,
-        hints=(
-            "Give every axis its own dimension first: (B, H, W, A).",
-            "Which order does A * H, W ask for? The first of the two varies slowest.",
-            "`permute(0, 3, 1, 2)` before the reshape.",
-        ),
-        mistakes=(
-            Mistake(
-                "reshape alone",
-                "the shape is right, and every label stands at another anchor's place: a reshape keeps the order in "
-                "memory, where the A anchors of a cell are neighbours.",
-                "endernewton/tf-faster-rcnn issue 332, 2018; jwyang/fpn.pytorch issue 6, 2018",
-                answers=(_plain_reshape,),
             ),
         ),
     ),

@@ -75,17 +75,23 @@ def panels(shown: Sequence[Panel], title: str, columns: int = 3, side: int = 200
     columns = min(columns, len(shown))
     used = [kind for kind in STYLES if any(kind in panel.boxes for panel in shown)]
     legend = [(kind, *STYLES[kind]) for kind in used]
-    top = TOP + (24 if legend else 0)
+    values = dict(entry for panel in shown for entry in panel.kinds.values())
+    top = TOP + (24 if legend or values else 0)
     below = LINE * max(panel.caption.count("\n") + 1 for panel in shown)
-    below += 26 if any(panel.is_map for panel in shown) else 10
+    below += 26 if any(panel.is_map and not panel.kinds for panel in shown) else 10
     lines = -(-len(shown) // columns)
     step = side + below + GAP
-    width = max(GAP + columns * (side + GAP), 2 * GAP + 9 * len(title), sum(_room(kind) for kind in used) + GAP)
+    legend_width = sum(map(_room, [*used, *values])) + GAP
+    width = max(GAP + columns * (side + GAP), 2 * GAP + 9 * len(title), legend_width)
     canvas = Canvas(width, top + lines * step, title, _describe(shown), at=(GAP, 26))
     x = float(GAP)
     for entry in legend:
         draw_legend(canvas, x, [entry], step=0)
         x += _room(entry[0])
+    for words, colour in values.items():
+        canvas.rect(x, 40, 14, 14, fill=colour, stroke=INK, stroke_width=0.6)
+        canvas.text(x + 22, 52, words, size=12)
+        x += _room(words)
     for k, panel in enumerate(shown):
         _draw(canvas, panel, (GAP + k % columns * (side + GAP), top + k // columns * step), side)
     return canvas.figure()
@@ -153,14 +159,7 @@ def _draw(canvas: Canvas, panel: Panel, origin: tuple[float, float], side: float
     for kind in panel.boxes:
         _draw_boxes(canvas, panel, kind, origin, scale, side)
     bottom = y + side + 6
-    if panel.kinds:
-        at = x
-        for words, colour in panel.kinds.values():
-            canvas.rect(at, bottom, 10, 10, fill=colour, stroke=INK, stroke_width=0.6)
-            canvas.text(at + 14, bottom + 9, words, size=11, fill=FAINT)
-            at += 24 + 6 * len(words)
-        bottom += 16
-    elif panel.is_map:
+    if panel.is_map and not panel.kinds:
         draw_scale(canvas, x, bottom, side, panel.ends)
         bottom += 16
     for row, line in enumerate(panel.caption.split("\n")):

@@ -25,11 +25,6 @@ QUESTIONS = (
         ("by one pixel", "by about half a pixel, at any size", "by more, the larger the box is"),
     ),
     Question(
-        "13.swapped",
-        "x and y of all true boxes are swapped, and the anchors are as before. The picture is square. What comes out?",
-        ("an error", "about as many positive anchors, but different ones", "no positive anchors"),
-    ),
-    Question(
         "13.waits",
         "Eight pictures. How often does Python wait for the GPU: with the layer of 2017, and with the batch?",
         ("1 and 1", "8 and 0", "8 and 8", "64 and 0"),

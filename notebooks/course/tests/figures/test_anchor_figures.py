@@ -1,4 +1,4 @@
-"""Anchors over a picture, and suppression step by step."""
+"""Suppression step by step."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from course import figures
-from course.figures.palette import BLUE, ORANGE, VERMILLION
 from frcnn_lite import ops
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,27 +22,6 @@ def drawn(figure, tag, **attributes):
 
 def words(figure):
     return [node.text for node in ElementTree.fromstring(figure.markup).iter(SVG + "text")]
-
-
-def test_anchors_are_drawn_by_their_label():
-    labels = [1, 1, 0, 0, -1]
-    figure = figures.anchor_picture(IMAGE, BOXES[:1], BOXES, labels, "Anchors", dontcare=[[0, 0, 10, 10]])
-    assert len(drawn(figure, "rect", stroke=BLUE)) == 2 + 1  # and the legend
-    assert len(drawn(figure, "rect", stroke=ORANGE)) == 1 + 1
-    assert len(drawn(figure, "circle", fill=VERMILLION)) == 2 + 1
-    assert "5 anchors over a picture with 1 true boxes, and 1 don't-care areas" in figure.description
-    assert "2 positive, 2 background, 1 left out" in figure.description
-
-
-def test_anchors_of_one_cell_share_a_dot():
-    nested = np.array([[10, 10, 20, 20], [5, 5, 25, 25]], dtype=float)
-    figure = figures.anchor_picture(IMAGE, BOXES[:0], nested, [0, 0], "Anchors")
-    assert len(drawn(figure, "circle", fill=VERMILLION)) == 1 + 1
-
-
-def test_labels_must_be_one_for_each_anchor():
-    with pytest.raises(ValueError, match="one entry for each of 5 anchors"):
-        figures.anchor_picture(IMAGE, BOXES[:1], BOXES, [1, 0], "Anchors")
 
 
 def test_suppression_goes_by_score_and_names_who_removed_whom():

@@ -17,7 +17,6 @@ GLOSSARY = read_glossary()
 MARKED_TO = "12"  # the last notebook that has to mark the words which the glossary says it explains
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
-    "13",
     "22",
     "23",
     "24",
