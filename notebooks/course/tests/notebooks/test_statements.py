@@ -161,6 +161,14 @@ def test_20_stored_runs_are_what_its_cells_compute():
         assert len(stored[name].total) == training_film.MOMENTS[name][-1]
 
 
+def test_20_says_what_the_last_steps_of_run_a_buy():
+    run = training_film.read()["A"]
+    growth = {name: getattr(run.at(2000), name) - getattr(run.at(800), name) for name in ("AP", "AP50")}
+    assert f"AP50 grows by {growth['AP50']:.2f}, and AP by twice as much" in prose("20")
+    assert 1.8 < growth["AP"] / growth["AP50"] < 2.4
+    assert "at step 400 the detector finds three digits of four" in prose("20") and 0.7 < run.at(400).AP50 < 0.8
+
+
 def test_20_says_which_loss_shows_what_a_checkpoint_lacks():
     lines = output("20", "for forget in").splitlines()
     different = {line.split()[1].rstrip(":"): [int(k) for k in re.findall(r"\d", line.split("[")[1])] for line in lines}
