@@ -2,12 +2,14 @@
 
 import argparse
 import ast
+import contextlib
 import json
 import sys
 import warnings
 
 from . import source, tokens
 from .finding import Finding, Rule
+from .fixes import fix, told
 from .readings import Reading
 from .rules import CHECKS, NOT_PYTHON_3, RULES
 from .sarif import sarif
@@ -41,12 +43,15 @@ def main(argv: list[str] | None = None) -> int:
     forms.add_argument("--json", action="store_true", help="print a list of objects: path, line, rule, message, fix")
     forms.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0, which GitHub and editors read")
     parser.add_argument("--rules", action="store_true", help="print every rule with its reason and its fix")
+    parser.add_argument("--fix", action="store_true", help="first repair what one word repairs, in .py files")
     options = parser.parse_args(argv)
     if options.rules:
         print("\n".join(f"{rule.code} {rule.name}: {rule.reason}\n      {rule.fix}" for rule in RULES.values()))
         return 0
     if not options.paths:
         parser.error("give a PATH to lint")
+    if options.fix:
+        _fix_paths(options.paths)
     findings, unread = _lint_paths(options.paths)
     if options.sarif:
         print(sarif(findings, unread))
@@ -66,6 +71,15 @@ def _told(found: Finding) -> str:
     see = found.broken.see
     about = f"\n    about: python -m multigpu explain {see}" if see else ""
     return f"{found.where}: {found.message} [{found.rule}]\n    fix: {found.broken.fix}{about}"
+
+
+def _fix_paths(paths: list[str]) -> None:
+    """Write the repairs that are one word, and say each; what cannot be read is told when it is linted."""
+    for given in paths:
+        with contextlib.suppress(ValueError):
+            for path in source.find(given):
+                for edit in fix(path):
+                    print(told(path, edit), file=sys.stderr)
 
 
 def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:

@@ -27,7 +27,7 @@ def check(reading: Reading) -> Iterator[Found]:
     scopes: list[tuple[Scope, Flow]] = [(program.scopes[0], reading.top), *reading.flows]
     loaded = _loaded(program)
     into_wrapper = any(node.attr == "load_state_dict" for flow in reading.everywhere for node in flow.asked)
-    sometimes = _wrapped_sometimes(program)
+    sometimes = wrapped_sometimes(program)
     for scope, flow in scopes:
         known = told_apart(scope)
         for node, wrappers in flow.asked.items():
@@ -68,7 +68,7 @@ def _inside(wrapper: ast.Call) -> str:
     return ast.unparse(inside)
 
 
-def _wrapped_sometimes(program: Program) -> set[ast.AST]:
+def wrapped_sometimes(program: Program) -> set[ast.AST]:
     """The wrappers that an `if` makes while its other branch makes none."""
     found: set[ast.AST] = set()
     for node in ast.walk(program.tree):

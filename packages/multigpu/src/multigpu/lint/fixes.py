@@ -1,0 +1,135 @@
+"""Repairs that are one word, written into the file: `python -m multigpu lint --fix PATH...`.
+
+A rule is here where the repair follows from the finding alone. Whether a loss is a mean or a sum, or who should be
+rank 0, the code does not say, so those findings stay the reader's.
+"""
+
+import ast
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .readings import Reading
+from .rules import CHECKS, RULES
+from .rules.module_prefix import wrapped_sometimes
+from .scopes import Program
+from .source import Source, read
+
+BOM = b"\xef\xbb\xbf"
+MODULE = b".module"
+
+
+class Edit(NamedTuple):
+    """A word for a place: line from 1, bytes of the line from 0, as `ast` counts them."""
+
+    line: int
+    start: int
+    end: int
+    word: str
+    rule: str
+
+
+def through_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
+    """`wrapped.decode` becomes `wrapped.module.decode`; None where the model is wrapped under a condition only."""
+    assert isinstance(node, ast.Attribute)
+    wrappers = {wrapper for flow in reading.everywhere for wrapper in flow.asked.get(node, ())}
+    if wrappers & wrapped_sometimes(reading.program):
+        return None
+    line, end = _end(node.value)
+    return Edit(line, end, end, ".module", "FL012")
+
+
+def to_cpu(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
+    """`torch.load(file)` becomes `torch.load(file, map_location="cpu")`; None where the parenthesis stands alone."""
+    assert isinstance(node, ast.Call)
+    line, end = _end(node)
+    before = lines[line - 1][: end - 1]  # what stands before the closing parenthesis
+    if not before.strip():
+        return None
+    comma = "" if before.rstrip().endswith(b",") else ","
+    return Edit(line, end - 1, end - 1, f'{comma} map_location="cpu"', "FL014")
+
+
+def without_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
+    """`model.module.decode` becomes `model.decode`; None where the word does not follow its dot."""
+    assert isinstance(node, ast.Attribute)
+    line, end = _end(node)
+    start = end - len(MODULE)
+    return Edit(line, start, end, "", "FL019") if lines[line - 1][start:end] == MODULE else None
+
+
+FIXES: dict[str, Callable[[ast.AST, Reading, list[bytes]], Edit | None]] = {
+    "FL012": through_module,
+    "FL014": to_cpu,
+    "FL019": without_module,
+}
+
+
+def fix(path: Path) -> list[Edit]:
+    """Repair what one word repairs in a Python file, and return what was written.
+
+    A notebook, a file that is not UTF-8 and one that does not parse are left as they are. The file is replaced in one
+    step, so an interruption leaves the old one whole. Raises OSError where it cannot be written.
+    """
+    data = path.read_bytes()
+    if path.suffix != ".py" or not _is_readable(data):
+        return []
+    lines = data.removeprefix(BOM).split(b"\n")
+    edits = sorted(set(_edits(read(path), lines)))
+    for edit in reversed(edits):  # from the end, so that the places before it stay where they are
+        old = lines[edit.line - 1]
+        lines[edit.line - 1] = old[: edit.start] + edit.word.encode() + old[edit.end :]
+    if edits:
+        repaired = b"\n".join(lines)
+        ast.parse(repaired)  # a mistake here must not reach the disk
+        _replace(path, (BOM if data.startswith(BOM) else b"") + repaired)
+    return edits
+
+
+def _edits(code: Source, lines: list[bytes]) -> Iterator[Edit]:
+    try:
+        reading = Reading(Program(ast.parse(code.text), code.path))
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    texts = (part for part in ast.walk(reading.program.tree) if isinstance(part, ast.JoinedStr))
+    unplaced = {part for text in texts for part in ast.walk(text)}  # until Python 3.12 their places are wrong
+    for rule, check in CHECKS.items():
+        for node, _ in check(reading) if rule.code in FIXES else ():
+            if node in unplaced:
+                continue
+            first, last = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+            edit = None if code.silences(first, last, rule.code) else FIXES[rule.code](node, reading, lines)
+            if edit:
+                yield edit
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    """Where a piece of code ends: the line, and the byte of it."""
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return node.end_lineno, node.end_col_offset
+
+
+def _is_readable(data: bytes) -> bool:
+    """Whether the lines of these bytes are those that `ast` counts: UTF-8, and no line that ends in CR alone."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\r" not in data.replace(b"\r\n", b"")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(data)
+        shutil.copymode(path, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def told(path: Path, edit: Edit) -> str:
+    """An edit as the terminal shows it."""
+    return f"{path}:{edit.line}: fixed [{edit.rule}]: {RULES[edit.rule].fix}"
