@@ -66,8 +66,22 @@ def _moved(k: int, output: Tensor) -> Tensor:
     return rows_of_anchors(output).roll(k, dims=1)
 
 
+def _pictures_mixed(output: Tensor) -> Tensor:
+    return output.permute(2, 3, 0, 1).reshape(len(output), -1, 5)
+
+
+def _height_for_width(output: Tensor) -> Tensor:
+    """Cell (y, x) is put at y * h + x, where y * w + x is right: no difference on a square map."""
+    height, width = output.shape[2:]
+    cells = rows_of_anchors(output).unflatten(1, (height * width, -1))
+    places = (torch.arange(height)[:, None] * height + torch.arange(width)).flatten()
+    table = torch.zeros_like(cells)
+    table[:, places.clamp(max=height * width - 1)] = cells
+    return table.flatten(1, 2)
+
+
 def _programs(random: Random) -> Sequence[Case]:
-    """Two right programs and eight wrong ones."""
+    """Two right programs and ten wrong ones."""
     right: dict[str, Rows] = {
         "channels moved to the end": rows_of_anchors,
         "cells first, then five numbers at a time": lambda output: (
@@ -80,6 +94,8 @@ def _programs(random: Random) -> Sequence[Case]:
         "column by column": _column_by_column,
         "anchor after anchor": _anchor_after_anchor,
         "five long rows": lambda output: rows_of_anchors(output).transpose(1, 2),
+        "pictures mixed": _pictures_mixed,
+        "the height in the place of the width": _height_for_width,
         "the deltas lost": lambda output: rows_of_anchors(output) * torch.tensor([1, 0, 0, 0, 0]),
     }
     for k in random.sample(range(1, 40), 2):
@@ -115,6 +131,23 @@ def _one_anchor(rows: Rows) -> None:
     output = torch.arange(2 * 5 * 4 * 5).view(2, 5, 4, 5)
     for k in range(20):
         assert torch.equal(rows(output)[:, k], output[:, :, k // 5, k % 5])
+
+
+def _in_place(rows: Rows, shape: tuple[int, int, int, int]) -> None:
+    output = torch.arange(shape[0] * shape[1] * shape[2] * shape[3]).view(shape)
+    assert torch.equal(rows(output), rows_of_anchors(output))
+
+
+def _one_picture(rows: Rows) -> None:
+    _in_place(rows, (1, 15, 4, 5))
+
+
+def _square_map(rows: Rows) -> None:
+    _in_place(rows, (2, 15, 4, 4))
+
+
+def _one_picture_square_map(rows: Rows) -> None:
+    _in_place(rows, (1, 15, 4, 4))
 
 
 def _all_alike(rows: Rows) -> None:
@@ -156,6 +189,15 @@ def _sigmoids(logits: Tensor) -> tuple[Tensor, Tensor]:
     return names, scores
 
 
+def _scores_first(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.softmax(dim=1)[:, :-1].max(dim=1)
+    return scores, names
+
+
+def _max_as_it_is(logits: Tensor) -> Any:
+    return logits.softmax(dim=1)[:, :-1].max(-1)
+
+
 def _logit_cases(random: Random) -> Sequence[Case]:
     """Regions of a class and regions of background, from 2 to 11 columns."""
     generator = torch.Generator().manual_seed(random.randrange(2**32))
@@ -174,7 +216,8 @@ def _same_names(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
     names, scores = given
     if names.shape != expected[0].shape or scores.shape != expected[1].shape:
         return False
-    return torch.equal(names.long(), expected[0]) and torch.allclose(scores.float(), expected[1], atol=1e-6)
+    pairs = zip((names, scores), expected, strict=True)
+    return all(torch.allclose(mine.double(), right.double(), atol=1e-6) for mine, right in pairs)
 
 
 EXERCISES = (
@@ -252,6 +295,26 @@ EXERCISES = (
                 answers=(_one_anchor,),
             ),
             Mistake(
+                "one picture",
+                "your test has one picture. A program that mixes the pictures of a batch passes.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_one_picture,),
+            ),
+            Mistake(
+                "a square map",
+                "your test has a map that is as high as it is wide. A program that takes the height for the width "
+                "passes.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_square_map,),
+            ),
+            Mistake(
+                "one picture and a square map",
+                "your test has one picture, and a map that is as high as it is wide. A program that mixes the "
+                "pictures of a batch passes, and so does one that takes the height for the width.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_one_picture_square_map,),
+            ),
+            Mistake(
                 "all numbers alike",
                 "your test gives every place the same number, and nobody can see which of them moved.",
                 "a test with the same data on every rank: hpcaitech/ColossalAI issue 2755, 2023",
@@ -279,6 +342,13 @@ EXERCISES = (
             "`scores, names = logits.softmax(dim=1)[:, :-1].max(dim=1)`, and return the names first.",
         ),
         mistakes=(
+            Mistake(
+                "scores first",
+                "you return the scores first. `max(dim=1)` gives the largest values and then their positions. The "
+                "names are the positions, and they were asked for first.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_scores_first, _max_as_it_is),
+            ),
             Mistake(
                 "background is a class",
                 "you let the background win. The detector then reports objects of a class C that does not exist.",

@@ -1,15 +1,18 @@
 """Exercises of notebook 15: RoI pooling by hand, a test that finds half a cell, the gradient of a maximum."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import adaptive_max_pool2d
 from torchvision import ops as vision
 
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Ended, Exercise, Mistake, Trial
 from frcnn_lite import ops
 
 Bin = tuple[int, int, int, int]
@@ -57,6 +60,25 @@ def _halves_to_even(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
 def _last_cell_left_out(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
     x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
     return _pool(plane, (x1, y1, x2 - 1, y2 - 1), count)
+
+
+def _floor_of_a_half_more(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    return _pool(plane, [math.floor(corner / 16 + 0.5) for corner in box], count)
+
+
+def _crop_first(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    height, width = plane.shape
+    x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
+    (x1, x2), (y1, y2) = (
+        [min(max(k, 0), most - 1) for k in (a, b)] for a, b, most in ((x1, x2, width), (y1, y2, height))
+    )
+    return adaptive_max_pool2d(plane[None, y1 : y2 + 1, x1 : x2 + 1], count)[0]
+
+
+def _empty_bins(largest: Callable[[Tensor], Tensor], plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
+    rows, columns = edges(y1, y2, count, plane.shape[0]), edges(x1, x2, count, plane.shape[1])
+    return torch.stack([torch.stack([largest(plane[t:b, l:r]) for l, r in columns]) for t, b in rows])  # noqa: E741
 
 
 def _pool_cases(random: Random) -> Sequence[Case]:
@@ -151,6 +173,19 @@ def _against_the_default(program: Align) -> None:
         torch.testing.assert_close(program(features, _rois(20, 40, 84, 88), 2, 1 / 16), expected)
 
 
+def _within(pixels: float, program: Align) -> None:
+    for features, middle in zip(_places(), (52, 64), strict=True):
+        assert abs(float(program(features, _rois(20, 40, 84, 88), 1, 1 / 16)) - middle) < pixels
+
+
+def _too_tolerant(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """All right programs pass, those that are half a cell off pass, and x and y exchanged do not."""
+    passed = {case.args[0].name: isinstance(end, Ended) and end.passed for case, end in zip(cases, given, strict=True)}
+    half = [name for name in passed if name.startswith("half a cell") or name == "torchvision's default"]
+    right = [name for name in passed if "aligned" in name]
+    return all(passed[name] for name in half + right) and not passed["x and y exchanged"]
+
+
 def _returns_the_comparison(program: Align) -> bool:
     return abs(float(program(_places()[0], _rois(20, 40, 84, 88), 1, 1 / 16)) - 52) < 1
 
@@ -198,6 +233,26 @@ def _all_winners(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
     return out
 
 
+def _last_of_the_ties(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    out = torch.zeros_like(plane)
+    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
+        crop = plane[top:bottom, left:right]
+        if crop.numel():
+            row, column = divmod(crop.numel() - 1 - int(crop.flatten().flip(0).argmax()), right - left)
+            out[top + row, left + column] += share
+    return out
+
+
+def _written_over(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    out = torch.zeros_like(plane)
+    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
+        crop = plane[top:bottom, left:right]
+        if crop.numel():
+            row, column = divmod(int(crop.argmax()), right - left)
+            out[top + row, left + column] = share
+    return out
+
+
 def _close(given: object, expected: Tensor) -> bool:
     return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected)
 
@@ -228,6 +283,26 @@ EXERCISES = (
                 "facebookresearch/maskrcnn-benchmark issue 328, 2019: (0, 0, 7, 7) expected to be 7 x 7",
                 answers=(_last_cell_left_out,),
             ),
+            Mistake(
+                "floor(x + 0.5)",
+                "you rounded with floor(x + 0.5), which takes a half below zero upwards: -1.5 becomes -1, and away "
+                "from zero is -2.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_floor_of_a_half_more,),
+            ),
+            Mistake(
+                "cropped first",
+                "you cut the region to the map and divided what was left. The rule divides first and cuts the bins "
+                "afterwards, so for a box that crosses the border the bins are different ones, and some are empty.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_crop_first,),
+            ),
+            Mistake(
+                "the maximum of nothing",
+                "you asked an empty bin for its maximum. By step 5 of the rule it has the value 0.",
+                "tried by a reader of this notebook, 2026",
+                answers=(partial(_empty_bins, torch.max), partial(_empty_bins, torch.amax)),
+            ),
         ),
     ),
     Exercise(
@@ -250,6 +325,14 @@ EXERCISES = (
                 "program reads.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns_the_comparison, _one_value),
+            ),
+            Mistake(
+                "too tolerant",
+                "your test allows as much as half a cell, which is the very thing to find. Right programs are off by "
+                "far less, so a pixel is enough.",
+                "tried by a reader of this notebook, 2026",
+                answers=(partial(_within, 8.5), partial(_within, 11)),
+                recognise=_too_tolerant,
             ),
             Mistake(
                 "one direction only",
@@ -291,6 +374,19 @@ EXERCISES = (
                 "you gave the whole gradient to each of the equal cells, so that more comes out than went in.",
                 "Theano/Theano issue 5404, 2017, on max pooling in Theano and in early Caffe",
                 answers=(_all_winners,),
+            ),
+            Mistake(
+                "the last of equals",
+                "of equal cells you took the last one. RoI pooling noted the first, row by row.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_last_of_the_ties,),
+            ),
+            Mistake(
+                "written over",
+                "you write a gradient over the one that is there. A cell can win in several bins, and then their "
+                "gradients are added up: `+=`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_written_over,),
             ),
         ),
     ),

@@ -57,6 +57,10 @@ class Scene(Case):
             return Ending("runs", _kind(error))
         return Ending("runs", "runs", moved, own)
 
+    def show(self, name: str) -> str:
+        """With what the function gets: the output of the layer, two numbers a row."""
+        return f"{name}(<tensor ({len(self.args[0])}, 2)>), called on both replicas,"
+
 
 def _kind(error: Exception) -> str:
     words = words_for(error)
@@ -101,6 +105,19 @@ def _moves(cases: Sequence[Case], given: Sequence[Any]) -> bool:
 
 def _own_backward(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     return _all_run(cases, given) and all(end.own for end in given)
+
+
+def _nothing_stops(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return _all_run(cases, given) and not any(end.moved or end.own for end in given)
+
+
+def _other_error(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(isinstance(end, Ending) and end.backward.startswith("an error (") for end in given)
+
+
+def _changed_in_place(x: Tensor) -> Tensor:
+    powers = x.exp()  # backward needs this result
+    return powers.add_(1)
 
 
 def _scenes(random: Random) -> Sequence[Case]:
@@ -211,6 +228,10 @@ def _left(result: Tensor, like: Tensor) -> Tensor:
     return result
 
 
+def _result_left(x: Tensor) -> Any:
+    return _squaring(_left, lambda result, grad: result.to(x.device))(x)
+
+
 _over_the_cpu = _squaring(_left, lambda result, grad: result.to(grad.device))
 
 
@@ -271,6 +292,21 @@ EXERCISES = (
                 answers=(lambda x: _Bare.apply(x), _hooked),  # type: ignore[no-untyped-call]
                 recognise=_own_backward,
             ),
+            Mistake(
+                "nothing stops",
+                "you used operations that autograd knows. A copy, or a trip over the CPU and back, is undone in "
+                "backward on the right device. The crime needs a backward of its own.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda x: x.clone(), lambda x: x.cpu().to(x.device)),
+                recognise=_nothing_stops,
+            ),
+            Mistake(
+                "other words",
+                "backward stops, but its error says nothing of devices. The report does.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_changed_in_place,),
+                recognise=_other_error,
+            ),
         ),
     ),
     Exercise(
@@ -305,7 +341,13 @@ EXERCISES = (
                 "your result stays on the CPU. It belongs on the device of x; and a gradient that comes to such a "
                 "Function is on the CPU as well, so `grad.device` is the wrong thing to ask.",
                 "suspect 10, after princevandev/RFCN_CoupleNet.pytorch issue 8, 2019",
-                answers=(_over_the_cpu, _squaring(_left, _left)),
+                answers=(_over_the_cpu, _squaring(_left, _left), _result_left),
+            ),
+            Mistake(
+                "the gradient left on the CPU",
+                "your gradient stays on the CPU, and the engine stops: the gradient of x belongs on the device of x.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_squaring(_home, _left),),
             ),
             Mistake(
                 "no gradient",

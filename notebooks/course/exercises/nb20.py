@@ -38,6 +38,12 @@ def _every_parameter(model: nn.Module, step: Callable[[], None]) -> list[str]:
     return [name for name, _ in model.named_children() if name in still]
 
 
+def _first_parameter(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: next(child.parameters()).detach().clone() for name, child in model.named_children()}
+    step()
+    return [name for name, child in model.named_children() if next(child.parameters()).equal(before[name])]
+
+
 @dataclass
 class _Step:
     """Forward, backward and a step of SGD that was given the parameters whose names `owns` accepts."""
@@ -70,6 +76,7 @@ def _step_cases(random: Random) -> Sequence[Case]:
         lambda name: False,
         lambda name: name.startswith("box_head."),
         lambda name: not name.startswith("rpn.") and name != "backbone.0.bias",
+        lambda name: name != "backbone.0.weight",  # the first of its part rests, the others move
     ]
     some = random.sample([*names, "neck", "mask_head"], 4)
     kept = set(random.sample(some, 2))
@@ -130,7 +137,9 @@ class _Trainer:
     def restore(self, state: dict[str, Any], forgets: str) -> int:
         """Take over all but what is forgotten; returns the number of the next step."""
         with torch.no_grad():
-            if forgets != "weights":
+            if forgets == "digits":
+                self.weights.copy_(state["weights"].half())
+            elif forgets != "weights":
                 self.weights.copy_(state["weights"])
         rate = state["optimizer"]["param_groups"][0]["lr"]
         if forgets != "optimizer":
@@ -155,6 +164,7 @@ def _fresh(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
 _RUNS = (
     _Run("goes on as if it had never stopped"),
     _Run("forgets the weights", "weights"),
+    _Run("keeps three or four digits of each weight", "digits"),
     _Run("forgets the optimizer's momentum", "optimizer"),
     _Run("forgets the schedule", "schedule"),
     _Run("forgets the random numbers", "noise"),
@@ -164,7 +174,11 @@ _RUNS = (
 
 
 def check_resume(run: Callable[..., list[float]]) -> None:
-    """Raises unless a run that is stopped, in an epoch or between two, has the losses of one that never stopped."""
+    """Raises unless a run that is stopped, in an epoch or between two, has the losses of one that never stopped.
+
+    One stop in the middle of an epoch would do for these runs, and so would the last loss after it, because none of
+    them comes back to the right losses once it has left them.
+    """
     for stop in (4, 5, 7):
         assert run(stop=stop) == run(), f"stopped after {stop} steps, the run goes on differently"
 
@@ -179,6 +193,14 @@ def _first_loss(run: Callable[..., list[float]]) -> None:
 
 def _returns(run: Callable[..., list[float]]) -> bool:
     return run(stop=5) == run()
+
+
+def _with_itself(run: Callable[..., list[float]]) -> None:
+    assert run(stop=6) == run(stop=6)
+
+
+def _about(run: Callable[..., list[float]]) -> None:
+    assert all(abs(mine - its) < 0.1 for mine, its in zip(run(stop=6), run(), strict=True))
 
 
 def _run_cases(random: Random) -> Sequence[Case]:
@@ -220,6 +242,12 @@ EXERCISES = (
                 "a checker that also looked at weights which are not trained: tensorflow/tensorflow issue 45582, 2020",
                 answers=(_every_parameter,),
             ),
+            Mistake(
+                "the first parameter alone",
+                "you look at the first parameter of each part. It may rest while the others of its part move.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_first_parameter,),
+            ),
         ),
     ),
     Exercise(
@@ -251,10 +279,18 @@ EXERCISES = (
             ),
             Mistake(
                 "never fails",
-                "your test lets every run pass, because it never raises anything. A test that *returns* False has "
-                "passed; write `assert`.",
+                "your test lets every run pass. Either it compares a run with itself, as in "
+                "`run(stop=6) == run(stop=6)`, where both sides have lost the same thing, or it never raises "
+                "anything: a test that *returns* False has passed; write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
-                answers=(_returns,),
+                answers=(_returns, _with_itself),
+            ),
+            Mistake(
+                "a tolerance",
+                "you allow the losses to differ a little. The right run computes the same numbers in the same order, "
+                "so its losses are equal to the last bit, and a small difference is a fault that is still small.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_about,),
             ),
         ),
     ),
