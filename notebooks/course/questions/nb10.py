@@ -13,7 +13,7 @@ QUESTIONS = (
         "10.sends",
         "The same net and the same rows on two ranks, under `fully_shard` and under DDP. Compared with DDP, how much "
         "does a rank send in one step under `fully_shard`?",
-        ("half as much", "as much", "half as much again"),
+        ("0.5 times as much", "as much", "1.5 times as much"),
     ),
     Question(
         "10.kinds",

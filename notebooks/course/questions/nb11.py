@@ -22,8 +22,8 @@ QUESTIONS = (
     ),
     Question(
         "11.multiplies",
-        "A linear layer, a batch of ten rows, two GPUs. Under which plan does one GPU compute the fewest products of "
-        "two numbers?",
+        "A linear layer, a batch of ten rows in all, two GPUs. Under which plan does one GPU compute the fewest "
+        "products of two numbers?",
         ("DDP", "FSDP", "tensor", "all three: equally many"),
     ),
     Question(

@@ -116,5 +116,5 @@ def _detects(objects_of_rank_1):
 
 
 def test_detector_has_a_gradient_for_every_parameter_without_an_object():
-    assert says("08", "all of its 41 parameters have a gradient on both ranks")
+    assert says("08", "all 41 parameters of the detector have a gradient on both ranks")
     assert ranks(2, limit=120, timeout=300)(_detects)(False) == [(41, 41), (41, 41)]

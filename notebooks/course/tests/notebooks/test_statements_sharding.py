@@ -87,4 +87,6 @@ def test_sixteen_bytes_for_every_weight():
     weights = 1000 * 1000
     assert fullest_rank([(1000, 1000)], 8) == 16 * weights // 8 + 8 * weights
     assert says("What sharding divides is 16 bytes for every weight")
-    assert says("16 bytes for every weight are 16 GB under DDP. Eight ranks keep 2 GB each")
+    assert says("16 bytes for every weight are 16 GB. Under DDP each rank keeps them all")
+    assert says("4 GB more: 20 GB, or 16 GB with `gradient_as_bucket_view=True`")
+    assert says("Under `fully_shard` eight ranks keep 2 GB each")
