@@ -19,10 +19,10 @@ def beside(anchors: Tensor, features: Tensor) -> Tensor:
     return anchors.to(features.device)
 
 
-def idle_gpus(rows: int, gpus: int) -> int:
-    """How many of `gpus` devices get no row of a batch of `rows` rows, 1 or more."""
-    size = -(-rows // gpus)  # rounded up: the rows of every chunk but the last
-    return gpus - -(-rows // size)
+def idle_gpus(rows: int, devices: int) -> int:
+    """How many of `devices` GPUs get no row of a batch of `rows` rows, 1 or more."""
+    size = -(-rows // devices)  # rounded up: the rows of every chunk but the last
+    return devices - -(-rows // size)
 
 
 def _same_tensor(given: object, expected: Tensor) -> bool:
@@ -86,9 +86,9 @@ EXERCISES = (
         ),
         mistakes=(
             Mistake(
-                "pinned",
-                "you pinned the anchors to one GPU. A replica on another GPU has its features there, and torch refuses "
-                "to add the two.",
+                "one GPU for all",
+                "you sent them to the *current* GPU, or to one that you named, which need not be that of the features "
+                "(notebook 04). Where it is not, torch refuses to add the two.",
                 "as in lucastabelini/LaneATT issue 96, 2022",
                 answers=(lambda anchors, features: anchors.cuda(), lambda anchors, features: anchors.to("cuda:1")),
             ),
@@ -102,13 +102,13 @@ EXERCISES = (
     ),
     Exercise(
         key="00.idle_gpus",
-        task="How many of `gpus` devices get no row of a batch of `rows` rows (1 or more)?",
+        task="How many of `devices` GPUs get no row of a batch of `rows` rows (1 or more)?",
         reference=idle_gpus,
         cases=_idle_cases,
         hints=(
-            "Each device gets `ceil(rows / gpus)` rows until none are left.",
+            "Each device gets `ceil(rows / devices)` rows until none are left.",
             "How many full or partial chunks of that size does the batch make?",
-            "`size = -(-rows // gpus)`, then `return gpus - -(-rows // size)`",
+            "`size = -(-rows // devices)`, then `return devices - -(-rows // size)`",
         ),
         mistakes=(
             Mistake(
@@ -116,7 +116,17 @@ EXERCISES = (
                 "you counted idle GPUs only where there are fewer rows than GPUs. 9 rows on 4 GPUs make chunks of "
                 "3, 3 and 3: one GPU is idle all the same.",
                 "as in pytorch/pytorch issue 9226, 2018",
-                answers=(lambda rows, gpus: max(0, gpus - rows),),
+                answers=(lambda rows, devices: max(0, devices - rows),),
+            ),
+            Mistake(
+                "by the remainder",
+                "you took the remainder, which tells how many *rows* are missing for equal chunks, not how many GPUs "
+                "have none. 10 rows on 4 GPUs make chunks of 3, 3, 3 and 1, so no GPU is idle.",
+                "tried by a reader of this notebook, 2026",
+                answers=(
+                    lambda rows, devices: (devices - rows % devices) % devices,
+                    lambda rows, devices: devices - rows % devices,
+                ),
             ),
         ),
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -23,6 +24,20 @@ def _kept(sizes: Sequence[int], devices: int, split: Callable[[int, int], list[i
 
 def _count_rows(sizes: Sequence[int], devices: int) -> int:
     return max(0, sizes[0] - min(sizes))
+
+
+def _first_piece_if(is_cut: Callable[[Sequence[int], int], bool], sizes: Sequence[int], devices: int) -> int:
+    """All rows but those of the first piece, wherever a reader thinks that something is lost."""
+    return sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0] if is_cut(sizes, devices) else 0
+
+
+def _has_fewer_rows(sizes: Sequence[int], devices: int) -> bool:
+    return min(sizes) < sizes[0]
+
+
+def _has_fewer_pieces(sizes: Sequence[int], devices: int) -> bool:
+    pieces = [len(parallel.chunk_sizes(rows, devices)) for rows in sizes]
+    return min(pieces) < pieces[0]
 
 
 def _all_pieces_full(sizes: Sequence[int], devices: int) -> int:
@@ -91,6 +106,18 @@ def _compares_with_zip(step: Any, alone: Any, images: Tensor) -> None:
         torch.testing.assert_close(mine, right)
 
 
+def _compares_sums(step: Any, alone: Any, images: Tensor) -> None:
+    torch.testing.assert_close(step(images).sum(), alone(images).sum())
+
+
+def _compares_means(step: Any, alone: Any, images: Tensor) -> None:
+    torch.testing.assert_close(step(images).mean(), alone(images).mean())
+
+
+def _compares_sorted(step: Any, alone: Any, images: Tensor) -> None:
+    torch.testing.assert_close(step(images).flatten().sort()[0], alone(images).flatten().sort()[0])
+
+
 def _returns(step: Any, alone: Any, images: Tensor) -> bool:
     return torch.equal(step(images), alone(images))
 
@@ -126,6 +153,10 @@ _STEPS = (
     _Program("a step that loses rows", lambda dp, x, mask, paper: dp(x, mask, paper)),
     _Program("a step that returns every row twice", lambda dp, x, mask, p: dp(x.numpy(), mask.numpy(), p.numpy())),
     _Program("a step with no paper on cuda:1", lambda dp, x, mask, paper: dp(x, mask, paper=paper)),
+    _Program(
+        "a step that returns the rows in a different order",
+        lambda dp, x, mask, paper: dp(x, mask, paper=paper.expand(len(x), -1, -1, -1)).roll(1, dims=0),
+    ),
 )
 
 
@@ -155,7 +186,7 @@ EXERCISES = (
                 "rows, not chunks",
                 "you compared numbers of rows. `zip` walks over *pieces*: on 2 GPUs, 10 rows are 2 pieces and 3 rows "
                 "are 2 pieces as well, so nothing is lost.",
-                "the post of December 2021 zips single values in its picture and invites this",
+                'drawn so in the post of December 2021 in "Further reading"',
                 answers=(_count_rows, lambda sizes, devices: max(sizes) - min(sizes)),
             ),
             Mistake(
@@ -170,7 +201,11 @@ EXERCISES = (
                 "you let only the first piece come back. That is so where an argument has one row; with 3 rows on 4 "
                 "GPUs three replicas run.",
                 "pytorch/pytorch issue 7358, 2018, where the other argument has one row",
-                answers=(lambda sizes, devices: sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0],),
+                answers=(
+                    lambda sizes, devices: sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0],
+                    partial(_first_piece_if, _has_fewer_rows),
+                    partial(_first_piece_if, _has_fewer_pieces),
+                ),
             ),
             Mistake(
                 "the shortest argument",
@@ -211,7 +246,7 @@ EXERCISES = (
                 "expands to the number of GPUs",
                 "you expanded to a fixed number of rows, such as the number of GPUs. Then `y2` has another number of "
                 "rows on every machine, row i of `x1` has no row i of `x2`, and too small a number loses rows again.",
-                "the repair in the post of December 2021",
+                'the repair of the post of December 2021 in "Further reading"',
                 answers=(
                     lambda x2, like: x2.expand(2, *x2.shape[1:]),
                     lambda x2, like: x2.expand(8, *x2.shape[1:]),
@@ -222,7 +257,7 @@ EXERCISES = (
                 "copies",
                 "the rows are right, but each is a copy. For ten rows of `table`, `repeat` takes 800,000 bytes, and "
                 "`expand` takes no more than the 80,000 of the one row.",
-                "the post of December 2021 rightly prefers `expand`",
+                'the post of December 2021 in "Further reading" prefers `expand`, too',
                 answers=(lambda x2, like: x2.repeat(len(like), *[1] * (x2.dim() - 1)),),
                 recognise=_copies,
             ),
@@ -237,8 +272,8 @@ EXERCISES = (
     Exercise(
         key="01.test_step",
         task=(
-            "A test that passes for a right step on several GPUs, and fails for one that loses, doubles or changes "
-            "rows."
+            "A test that passes for a right step on several GPUs, and fails for one that loses, doubles, changes or "
+            "moves rows."
         ),
         reference=test_step,
         cases=_step_cases,
@@ -254,6 +289,13 @@ EXERCISES = (
                 "rows come back, and half of them were computed without it.",
                 "the keyword of pytorch/pytorch issue 16432, 2019",
                 answers=(_counts_rows,),
+            ),
+            Mistake(
+                "in any order",
+                "your test lets rows come back in a different order. A sum, a mean or a sorted list is the same in "
+                "every order, and row 3 would get the label of row 4. Compare each row with its own.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_compares_sums, _compares_means, _compares_sorted),
             ),
             Mistake(
                 "zip",

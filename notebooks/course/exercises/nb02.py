@@ -10,9 +10,9 @@ from torch import Tensor, nn, zeros
 from course.learn.exercise import Case, Exercise, Mistake
 
 
-def bytes_held(module: nn.Module, gpus: int) -> list[int]:
+def bytes_held(module: nn.Module, devices: int) -> list[int]:
     tensors = [*module.parameters(), *module.buffers()]
-    return [sum(t.numel() * t.element_size() for t in tensors)] * gpus
+    return [sum(t.numel() * t.element_size() for t in tensors)] * devices
 
 
 def _without_buffers(module: nn.Module, gpus: int) -> list[int]:
@@ -67,6 +67,18 @@ def _without_graph(outputs: Sequence[Any], device: torch.device) -> Any:
 
 def _on_the_first(outputs: Sequence[Any], device: torch.device) -> Any:
     return gather(outputs, torch.device("cuda", 0))  # noqa: FL004 the mistake itself
+
+
+def _plain_cat(outputs: Sequence[Any], device: torch.device) -> Any:
+    return torch.cat(list(outputs))
+
+
+def _cat_of_moved(outputs: Sequence[Any], device: torch.device) -> Any:
+    return torch.cat([output.to(device) for output in outputs])
+
+
+def _cat_of_rows(outputs: Sequence[Any], device: torch.device) -> Any:
+    return torch.cat([torch.atleast_1d(output.to(device)) for output in outputs])
 
 
 def _output_cases(random: Random) -> Sequence[Case]:
@@ -134,7 +146,7 @@ def _same_names(given: Any, expected: Mapping[str, Tensor]) -> bool:
 EXERCISES = (
     Exercise(
         key="02.bytes_held",
-        task="Bytes of weights and buffers that each of `gpus` GPUs holds while its replica runs, as a list.",
+        task="Bytes of weights and buffers that each of `devices` GPUs holds while its replica runs, as a list.",
         reference=bytes_held,
         cases=_held_cases,
         hints=(
@@ -206,6 +218,26 @@ EXERCISES = (
                 "memory runs out first.",
                 "a first GPU at 10761 MB beside others at 3651 MB: mkocabas/EpipolarPose issue 22, 2019",
                 answers=(_on_the_first,),
+            ),
+            Mistake(
+                "where each of them lies",
+                "you joined the outputs where they lie, and each lies on the GPU of its replica. `torch.cat` wants all "
+                "of them on one device, so move each to `device` first.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_plain_cat,),
+            ),
+            Mistake(
+                "tensors only",
+                "you treated every output as a tensor. A replica may return a dict or a tuple, which is joined key by "
+                "key or position by position.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_cat_of_rows,),
+            ),
+            Mistake(
+                "no rows to join",
+                "a loss has no dimension, so `torch.cat` has nothing to join it along. Make a row of it first.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_cat_of_moved,),
             ),
         ),
     ),

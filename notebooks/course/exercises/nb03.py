@@ -13,8 +13,8 @@ from course.learn.exercise import Case, Exercise, Mistake, Trial
 from frcnn_lite.parallel import chunk_sizes
 
 
-def row_weights(rows: int, gpus: int) -> list[float]:
-    sizes = chunk_sizes(rows, gpus)
+def row_weights(rows: int, devices: int) -> list[float]:
+    sizes = chunk_sizes(rows, devices)
     return [1 / (len(sizes) * size) for size in sizes for _ in range(size)]
 
 
@@ -24,6 +24,10 @@ def _all_the_same(rows: int, gpus: int) -> list[float]:
 
 def _divided_by_gpus(rows: int, gpus: int) -> list[float]:
     return [1 / (gpus * size) for size in chunk_sizes(rows, gpus) for _ in range(size)]
+
+
+def _within_its_gpu(rows: int, gpus: int) -> list[float]:
+    return [1 / size for size in chunk_sizes(rows, gpus) for _ in range(size)]
 
 
 def _weight_cases(random: Random) -> Sequence[Case]:
@@ -45,6 +49,10 @@ def _own_mean_and_a_small_number(sums: Sequence[float], counts: Sequence[float],
 
 def _without_world_size(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
     return sums[rank] / max(sum(counts), 1)
+
+
+def _own_mean_scaled(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return len(sums) * sums[rank] / max(counts[rank], 1)
 
 
 def _sum_of_all(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
@@ -76,14 +84,14 @@ THE_SAME_SUM = "the mean of all rows, joined again"  # adds in the order of the 
 
 @dataclass(frozen=True)
 class Program:
-    """A way to compute the loss of a batch from `losses` (rows,) on `gpus` devices; a test calls it like a function."""
+    """A way to compute the loss of a batch from `losses` (rows,) on some GPUs; a test calls it like a function."""
 
     name: str
     is_right: bool
     compute: Compute
 
-    def __call__(self, losses: Tensor, gpus: int) -> Tensor:
-        return self.compute(losses.chunk(gpus), gpus)
+    def __call__(self, losses: Tensor, devices: int) -> Tensor:
+        return self.compute(losses.chunk(devices), devices)
 
     def __repr__(self) -> str:
         return f"<program: {self.name}>"
@@ -129,9 +137,9 @@ def _programs(random: Random) -> Sequence[Case]:
 
 
 def check_loss(program: Callable[[Tensor, int], Tensor]) -> None:
-    for rows, gpus in ((8, 4), (9, 2), (9, 4), (10, 4)):
+    for rows, devices in ((8, 4), (9, 2), (9, 4), (10, 4)):
         losses = torch.arange(float(rows))  # noqa: FL002 on the CPU
-        torch.testing.assert_close(program(losses, gpus), losses.mean())
+        torch.testing.assert_close(program(losses, devices), losses.mean())
 
 
 def _even_chunks_only(program: Callable[[Tensor, int], Tensor]) -> None:
@@ -178,7 +186,7 @@ EXERCISES = (
         cases=_weight_cases,
         agree=_close,
         hints=(
-            "`parallel.chunk_sizes(rows, gpus)` tells how many rows sit on each GPU that has any.",
+            "`parallel.chunk_sizes(rows, devices)` tells how many rows sit on each GPU that has any.",
             "Within a chunk a row weighs 1 / size; the chunks are then averaged. Over how many of them?",
             "1 / (number of chunks * size of the row's own chunk).",
         ),
@@ -194,8 +202,15 @@ EXERCISES = (
                 "divides by the GPUs",
                 "you divided by the number of GPUs. The vector that gather returns has one entry for each replica that "
                 "*ran*: 9 rows on 4 GPUs make 3.",
-                "as many parts as cards: the post of notebook 01, 2021",
+                'as many parts as GPUs: the post of December 2021 in notebook 01\'s "Further reading"',
                 answers=(_divided_by_gpus,),
+            ),
+            Mistake(
+                "within its GPU",
+                "you gave the weight of a row in the mean of its own GPU. Of these means the mean is taken once more, "
+                "so each is divided by the number of replicas that ran. All weights together make 1.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_within_its_gpu,),
             ),
         ),
     ),
@@ -218,6 +233,13 @@ EXERCISES = (
                 "weighs more than one on a process with many.",
                 "huggingface/transformers issue 34242, 2024",
                 answers=(_own_mean, _own_mean_and_a_small_number),
+            ),
+            Mistake(
+                "its own mean, scaled",
+                "you divided by the process's own count and undid DDP's average. The processes' means then add up to "
+                "their sum; divide by the count of *all* processes instead.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_own_mean_scaled,),
             ),
             Mistake(
                 "forgets the average",
@@ -245,8 +267,8 @@ EXERCISES = (
     ),
     Exercise(
         key="03.check_loss",
-        task="A test: it calls `program(losses, gpus)` and raises an AssertionError where the result is not the mean "
-        "of all losses, whatever the number of GPUs. It passes on right programs and fails on wrong ones.",
+        task="A test: it calls `program(losses, devices)` and raises an AssertionError where the result is not the "
+        "mean of all losses, whatever the number of GPUs. It passes on right programs and fails on wrong ones.",
         reference=check_loss,
         cases=_programs,
         hints=(

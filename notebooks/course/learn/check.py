@@ -8,7 +8,7 @@ from typing import Any
 
 from course.learn.by_key import find_by_key
 from course.learn.card import Card, folded
-from course.learn.exercise import TODO, Case, Exercise, Mistake, show
+from course.learn.exercise import TODO, Case, Exercise, Mistake, show_apart
 from course.learn.state import recall, record
 from course.learn.surroundings import Surroundings
 
@@ -114,9 +114,7 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
     if wrong is None:
         return Verdict(True, f"solved. {len(cases)} calls agree with the reference.")
     mistake = next((m for m in exercise.mistakes if _is(m, exercise, cases, given)), None)
-    mine, right = show(given[wrong]), show(expected[wrong])
-    if mine == right:  # apart by less than is shown
-        mine, right = repr(given[wrong]), repr(expected[wrong])
+    mine, right = show_apart(given[wrong], expected[wrong])
     call = f"{cases[wrong].show(exercise.name)} gave {mine}; right is {right}."
     return Verdict(False, f"{_lead(mistake)}\n  {call}", mistake)
 

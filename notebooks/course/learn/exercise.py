@@ -10,6 +10,8 @@ import numpy as np
 
 from course.learn.source import read_source
 
+LONG = 400  # characters of a repr that are still shown whole
+
 
 class _Todo:
     """What a starter returns until it is solved."""
@@ -108,21 +110,52 @@ class Exercise:
         return read_source(self.reference)
 
 
-def show(value: Any) -> str:
-    """A value in a sentence: tensors by shape and device, arrays by shape, floats to 4 digits, containers by item."""
+def show(value: Any, note: Callable[[Any], str] | None = None) -> str:
+    """A value in a sentence: tensors by shape and device, arrays by shape, floats to 4 digits, containers by item.
+
+    `note(tensor)` is added to each tensor that is shown by its shape.
+    """
     if isinstance(value, np.ndarray):
         return f"<array {value.shape}>"
     if hasattr(value, "shape") and hasattr(value, "device"):
-        if value.shape == () and value.device.type == "cpu":
+        more = "" if note is None else note(value)
+        if value.shape == () and value.device.type == "cpu" and not more:
             return f"tensor({show(value.item())})"
         place = "" if value.device.type == "cpu" else f" on {value.device}"
-        return f"<tensor {tuple(value.shape)}{place}>"
+        return f"<tensor {tuple(value.shape)}{place}{more}>"
     if isinstance(value, float):
         return f"{value:.4g}"
     if type(value) is list:
-        return f"[{', '.join(map(show, value))}]"
+        return f"[{', '.join(show(item, note) for item in value)}]"
     if type(value) is tuple:
-        return f"({', '.join(map(show, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(show(item, note) for item in value)}{',' * (len(value) == 1)})"
     if type(value) is dict:
-        return f"{{{', '.join(f'{key!r}: {show(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key!r}: {show(item, note)}' for key, item in value.items())}}}"
     return repr(value)
+
+
+def show_apart(given: Any, expected: Any) -> tuple[str, str]:
+    """Two values that are not the same, each in a sentence, with as much as it takes to tell them apart.
+
+    First as `show` does, then with what is known of the graph, then all numbers, and at last the memory that they use.
+    """
+    for note in (None, _graph):
+        mine, right = show(given, note), show(expected, note)
+        if mine != right:
+            return mine, right
+    mine, right = repr(given), repr(expected)
+    if mine == right:
+        return show(given, _memory), show(expected, _memory)
+    if max(len(mine), len(right)) <= LONG:
+        return mine, right
+    start = next((i for i, pair in enumerate(zip(mine, right, strict=False)) if pair[0] != pair[1]), 0)
+    part = slice(max(0, start - 40), start + 40)
+    return f"{show(given)} with {mine[part]} ...", f"{show(expected)} with {right[part]} ..."
+
+
+def _graph(tensor: Any) -> str:
+    return " that has no grad_fn" if tensor.grad_fn is None else " that has a grad_fn"
+
+
+def _memory(tensor: Any) -> str:
+    return f" in {tensor.untyped_storage().nbytes():,} bytes of memory"

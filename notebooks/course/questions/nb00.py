@@ -10,8 +10,8 @@ QUESTIONS = (
     ),
     Question(
         "00.batch",
-        "The loader has `batch_size=33`, and the model is wrapped for two GPUs. How many rows does each replica get in "
-        "a step?",
+        "Suppose the loader had `batch_size=33`, and the model is wrapped for two GPUs. How many rows does each "
+        "replica get in a step?",
         ("33 and 33", "17 and 16", "16 and 17", "16 and 16, and one is left out"),
     ),
     Question(

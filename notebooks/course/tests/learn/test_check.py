@@ -89,6 +89,28 @@ def test_what_cannot_be_compared_is_a_wrong_answer():
     assert "rows_lost([10, 1], 2) gave <tensor (2,)>; right is 5." in verdict.words
 
 
+def test_large_tensors_that_look_alike_are_told_apart_in_a_line():
+    """By their memory, by the numbers beside the first that differs, or by their graph."""
+    exercise = find_exercise("01.share")
+    words_of_copies = judge(exercise, lambda x2, like: x2.repeat(len(like), *[1] * (x2.dim() - 1))).words
+    assert "gave <tensor (10, 100, 200) in 800,000 bytes of memory>" in words_of_copies
+    assert "right is <tensor (10, 100, 200) in 80,000 bytes of memory>." in words_of_copies
+    assert len(words_of_copies) < 600
+    same = replace(DOUBLE, reference=lambda x: x * torch.ones(9, 9), agree=lambda a, b: bool((a == b).all()))
+    verdict = judge(same, lambda x: x * torch.ones(9, 9).index_fill(0, torch.tensor([4]), 3))
+    assert "gave <tensor (9, 9)> with " in verdict.words
+    assert len(verdict.words) < 600
+    with vgpu.virtual_gpus(2):
+        detached = judge(find_exercise("02.gather"), _joined_without_a_graph).words
+    assert "that has no grad_fn>; right is <tensor" in detached
+    assert "that has a grad_fn>." in detached
+
+
+def _joined_without_a_graph(outputs, device):
+    with torch.no_grad():
+        return find_exercise("02.gather").reference(outputs, device)
+
+
 def test_long_lines_are_wrapped(capsys):
     learn.check("01.rows_lost", lambda sizes, devices: sizes[0] // 2)
     lines = capsys.readouterr().out.splitlines()

@@ -49,7 +49,7 @@ def test_00_a_view_costs_no_memory_before_it_is_sent():
     with vgpu.virtual_gpus(2):
         sent = [chunk.untyped_storage().nbytes() for chunk in torch_parallel.scatter(shared, [0, 1])]
     assert (query.untyped_storage().nbytes(), shared.untyped_storage().nbytes(), sent) == (64, 64, [320, 320])
-    assert says("00", "as a *view*, which uses the memory of that one row and costs none of its own on the CPU.")
+    assert says("00", "as a *view*, which uses the memory of that one row.")
 
 
 def test_00_virtual_gpus_run_out_of_memory():
@@ -76,7 +76,10 @@ def test_02_the_two_rules_of_a_replica():
             for mine, its in ((replica.fc.weight, net.fc.weight), (replica.count, net.count)):
                 assert mine.get_device() == gpu
                 assert (mine.data_ptr() == its.data_ptr()) == (gpu == 0)
-    assert says("02", "A replica is a shallow copy: its `__dict__` is a copy, the values in it are the originals")
+    assert says(
+        "02",
+        "the dict in which Python keeps the attributes of an object, is a copy; the values in it are the originals",
+    )
     assert says("02", "Weights and buffers are the exception.") and says("02", "Only on the first GPU")
     assert not says("02", "That one sentence predicts")
 
@@ -156,6 +159,28 @@ def test_01_no_choice_of_dimension_fits_a_recurrent_layer_with_its_batch_first()
         shapes = [[tuple(part.shape) for part in torch_parallel.scatter((x, state), [0, 1], dim)[0]] for dim in (0, 1)]
     assert shapes == [[(5, 6, 4), (1, 10, 8)], [(10, 3, 4), (2, 5, 8)]]
     assert says("01", "With `batch_first=True` neither choice is right")
+
+
+def test_01_a_state_with_its_batch_in_front_is_the_way_out():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.GRU(4, 8, num_layers=2, batch_first=True)
+
+        def forward(self, x, state):
+            out, last = self.layer(x, state.transpose(0, 1).contiguous())
+            return out, last.transpose(0, 1)
+
+    torch.manual_seed(0)
+    x, state = torch.randn(10, 6, 4), torch.randn(2, 10, 8)
+    with vgpu.virtual_gpus(2):
+        net = Recurrent().cuda()
+        out, last = nn.DataParallel(net, [0, 1])(x, state.transpose(0, 1))
+        right, right_last = net.layer(x.cuda(), state.cuda())
+        torch.testing.assert_close(out, right)
+        torch.testing.assert_close(last.transpose(0, 1), right_last)
+    assert says("01", "turn it back inside `forward`, `state.transpose(0, 1).contiguous()`")
+    assert says("01", "A state that `forward` returns needs its batch in front as well")
 
 
 def test_01_what_a_list_of_boxes_becomes():
@@ -296,4 +321,4 @@ def test_04_an_attribute_that_forward_assigns_is_lost_and_a_dict_is_shared():
         net = Both()
         nn.DataParallel(net, [0, 1])(torch.ones(4, 3))
     assert net.loss is None and sorted(net.losses) == ["cuda:0", "cuda:1"]
-    assert says("04", "An attribute that `forward` *assigns*, `self.cross_entropy = ...`, is not shared but lost")
+    assert says("04", "An attribute that `forward` *assigns*, such as `self.loss = ...`, is not shared but lost")
