@@ -97,7 +97,7 @@ def test_04_one_key_is_read_as_the_last_one_wrote_it():
     with vgpu.virtual_gpus(4):
         own = nn.DataParallel(Remembers())(torch.zeros(4, 1).cuda())
     assert own.sum() == 1
-    assert says("04", "all replicas write to it, the last one wins, and all read what the last one wrote")
+    assert says("04", "all replicas write to it, and each reads what was written last before its turn")
     assert says("04", "The features of any other replica, on a different GPU.")
 
 
