@@ -19,6 +19,9 @@ import vgpu
 
 DEVICE = torch.device("cuda", 1)
 UNDEFINED = ("empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted")
+# Where the CPU runs one operator and a GPU a different one. The samples of attention have gradients of 20 in float32;
+# compared with float64, either operator misses them by more than 1e-5.
+ROUNDED_OTHERWISE = {"nn.functional.scaled_dot_product_attention": 5e-5}
 
 
 def name_of(op: Any) -> str:
@@ -86,7 +89,8 @@ def _compare(op: Any, expected: tuple[list, list], found: tuple[list, list]) -> 
                     continue
                 host = other.detach().cpu()
                 try:
-                    torch.testing.assert_close(host, one.detach(), equal_nan=True, rtol=1e-4, atol=1e-5)
+                    atol = ROUNDED_OTHERWISE.get(op.name, 1e-5)
+                    torch.testing.assert_close(host, one.detach(), equal_nan=True, rtol=1e-4, atol=atol)
                 except AssertionError as error:
                     return f"{part} differs: {str(error)[:120]}"
             elif isinstance(one, (int, float, bool)) and one == one and one != other:

@@ -31,4 +31,5 @@ def _child(rank: int, work: Callable[[int], None], ranks: int, backend: str | No
     if backend is not None:
         dist.init_process_group(backend, device_id=torch.device("cuda", rank) if "nccl" in backend else None)
     work(rank)
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()

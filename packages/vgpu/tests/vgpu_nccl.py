@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import warnings
 
 import pytest
 import torch
@@ -173,7 +174,26 @@ def powersgd(rank: int) -> None:
     assert both[0].equal(both[1]) and both[0].isfinite().all() and both[0].gt(0).all()
 
 
+def through_autograd(rank: int) -> None:
+    """What PyTorch says of a backward through a collective that has none, and what it computes: as on gloo."""
+    group = dist.new_group(backend="cpu:gloo,cuda:nccl")
+    told = {}
+    for device in ("cpu", "cuda"):
+        weight = torch.ones(3, device=device, requires_grad=True)
+        y = weight * (rank + 1)
+        dist.all_reduce(y, group=group)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            (y * y).sum().backward()
+        told[device] = weight.grad.tolist(), [str(w.message) for w in said]
+    assert told["cuda"] == told["cpu"]
+    version = tuple(int(n) for n in torch.__version__.split(".")[:2])
+    if version >= (2, 15):
+        assert ["c10d::allreduce_: an autograd kernel was not" in text for text in told["cuda"][1]] == [True]
+
+
 def everything(rank: int) -> None:
+    through_autograd(rank)
     labels(rank)
     refusals(rank)
     disagreements(rank)

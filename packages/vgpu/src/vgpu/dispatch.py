@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
-from vgpu import collectives, devices, errors, memory, operators, rng
+from vgpu import attention_kernels, collectives, devices, errors, memory, operators, rng
 from vgpu.patches import Patches
 from vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
@@ -101,7 +101,8 @@ class _Plan:
         self.by_place = name.startswith("_foreach_")  # its lists may have another device at each place
         self.has_device = "device" in self.names
         self.mixed = name in _MIXED
-        self.random = torch.Tag.nondeterministic_seeded in func.tags
+        self.random = rng.draws(func)
+        self.kernel = attention_kernels.KERNELS.get(func, func)  # what runs on the hosts
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
         self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
         self.foreign = func.namespace not in ("aten", "prims", "prim")  # may have kernels that users wrote in Python
@@ -164,11 +165,11 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
             host_kwargs["device"] = devices.CPU if target is not None else device
         host_kwargs.pop("pin_memory", None)
     try:
-        if plan.random:
+        if plan.random is not None and plan.random(args, kwargs):
             with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
-                result = _run_on_host(func, plan.dense, host_args, host_kwargs)
+                result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
         elif plan.nests:
-            result = _run_on_host(func, plan.dense, host_args, host_kwargs)
+            result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
         else:
             result = func(*host_args, **host_kwargs)
     except RuntimeError as error:
@@ -194,7 +195,8 @@ def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: A
         result = func(*hosts, **host_kwargs)
     if not collective.functional:
         collectives.remember(found, result)
-        return result
+        # The tensors that were written to, not their hosts: autograd hangs its warning on what is returned.
+        return (args[0], *result[1:]) if isinstance(result, tuple) else result
     if plan.alters is not None:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     return _wrapped(result, ordinal, wrap)

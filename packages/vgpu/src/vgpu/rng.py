@@ -52,17 +52,17 @@ class _Drawing(threading.local):
 _drawing = _Drawing()
 _lock = threading.RLock()
 _generators: dict[int, VirtualGenerator] = {}
-_CGenerator = torch.Generator
+CPUGenerator = torch.Generator
 
 
-class _GeneratorType(type(_CGenerator)):  # type: ignore[misc]
+class _GeneratorType(type(CPUGenerator)):  # type: ignore[misc]
     """Makes every generator an instance of what stands in `torch.Generator`."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _CGenerator)
+        return isinstance(instance, CPUGenerator)
 
 
-class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
+class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
     """`torch.Generator(device)`: a CPU generator that knows the device it was made for.
 
     For a virtual GPU, seed and offset are the state; what the twister beneath holds between two operators is not.
@@ -126,7 +126,7 @@ class VirtualGenerator(_CGenerator, metaclass=_GeneratorType):
         """A generator in the state that this one has now."""
         return self.clone_state()
 
-    def graphsafe_set_state(self, state: _CGenerator) -> VirtualGenerator:
+    def graphsafe_set_state(self, state: CPUGenerator) -> VirtualGenerator:
         """Go on from the state of another generator."""
         return self.set_state(state.get_state())
 
@@ -210,6 +210,32 @@ def generator(ordinal: int) -> VirtualGenerator:
     return _generators[ordinal]
 
 
+# What decides, in operators that draw for dropout, whether they draw at all: a probability of 0 and "not in training".
+_PROBABILITIES = ("dropout_p", "dropout")
+_IN_TRAINING = ("train", "training")
+
+
+def draws(func: torch._ops.OpOverload) -> Callable[[tuple, dict | None], bool] | None:
+    """Whether a call of an operator draws, given its arguments; None for the operators that never do.
+
+    Without dropout CUDA's kernels leave the generator where it was: those of dropout itself, and those of attention
+    (flash_api.cpp and attention.cu in aten/src/ATen/native/transformers/cuda).
+    """
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        return None
+    arguments = func._schema.arguments
+    places = [(i, a.name) for i, a in enumerate(arguments) if a.name in (*_PROBABILITIES, *_IN_TRAINING)]
+
+    def draws_now(args: tuple, kwargs: dict | None) -> bool:
+        for place, name in places:
+            given = args[place] if place < len(args) else (kwargs or {}).get(name, arguments[place].default_value)
+            if given is False or (given == 0 and name in _PROBABILITIES):
+                return False
+        return True
+
+    return draws_now
+
+
 @contextlib.contextmanager
 def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool) -> Iterator[None]:
     """Let the operator called inside draw from the device's generator and leave the CPU's where it was."""
@@ -231,7 +257,7 @@ def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool) -> I
     with _lock:
         before = shared.get_state()
         own.start_draw()
-        shared.set_state(_CGenerator.get_state(own))
+        shared.set_state(CPUGenerator.get_state(own))
         try:
             yield
         finally:

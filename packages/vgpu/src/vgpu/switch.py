@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import torch
 
 from vgpu import (
+    attention,
     autocast,
     backward,
     batch_norm,
@@ -31,6 +32,7 @@ from vgpu import (
     profiler,
     profiles,
     rng,
+    rpc,
     serialization,
     subclasses,
     torchscript,
@@ -128,6 +130,7 @@ def _install(patches: Patches) -> None:
     legacy.install(patches)
     lazy.install(patches)
     batch_norm.install(patches)
+    attention.install(patches)
     # Autograd and autocast.
     backward.install(patches)
     autocast.install(patches)
@@ -135,6 +138,7 @@ def _install(patches: Patches) -> None:
     serialization.install(patches)
     processes.install(patches)
     distributed.install(patches)
+    rpc.install(patches)
     # Programs that are traced or compiled.
     compiler.install(patches)
     fake.install(patches)

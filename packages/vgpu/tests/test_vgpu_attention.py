@@ -1,0 +1,258 @@
+"""`scaled_dot_product_attention` runs as the operator that CUDA would choose, and computes what the CPU computes."""
+
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+
+import vgpu
+
+pytestmark = pytest.mark.usefixtures("gpus")
+
+FUSED = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
+
+
+class Operators(TorchDispatchMode):
+    """The names of the operators that ran."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func._schema.name.removeprefix("aten::"))
+        return func(*args, **kwargs or {})
+
+
+def chosen(*tensors, **options):
+    with Operators() as seen:
+        F.scaled_dot_product_attention(*tensors, **options)
+    found = [name.removeprefix("_scaled_dot_product_").removesuffix("_attention") for name in seen.names]
+    return next((name for name in found if name in ("flash", "efficient", "cudnn")), "math")
+
+
+def drawn(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def offset():
+    return torch.cuda.default_generators[0].get_offset()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("masked", [False, True])
+def test_without_dropout_the_generator_stays_where_it_was(dtype, masked):
+    x = torch.randn(2, 2, 8, 16, device="cuda", dtype=dtype, requires_grad=True)
+    mask = torch.ones(8, 8, dtype=torch.bool, device="cuda") if masked else None
+    before = offset()
+    F.scaled_dot_product_attention(x, x, x, attn_mask=mask).sum().backward()
+    assert offset() == before
+
+
+def test_no_operator_draws_out_of_training():
+    x = torch.ones(4, 4, device="cuda")
+    before = offset()
+    F.dropout(x, training=False)
+    torch.native_dropout(x, 0.5, False)
+    F.rrelu(x, training=False)
+    with torch.inference_mode():
+        F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None])
+    assert offset() == before
+    torch.native_dropout(x, 0.5, True)
+    assert offset() > before
+
+
+@pytest.mark.parametrize("backend", [*FUSED, SDPBackend.MATH])
+def test_with_dropout_it_goes_on(backend):
+    x = torch.randn(1, 2, 8, 16, device="cuda", dtype=torch.bfloat16)
+    before = offset()
+    with sdpa_kernel(backend):
+        F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+    assert offset() > before
+
+
+def test_the_operator_is_that_of_an_a100():
+    full, half = torch.ones(2, 4, 8, 16, device="cuda"), torch.ones(2, 4, 8, 16, device="cuda", dtype=torch.half)
+    mask = torch.ones(8, 8, dtype=torch.bool, device="cuda")
+    short = half[:, :, :4]
+    assert chosen(full, full, full) == "efficient"
+    assert chosen(half, half, half) == chosen(half, half, half, is_causal=True) == "flash"
+    assert chosen(half, half, half, attn_mask=mask) == "efficient"
+    assert chosen(short, half, half) == "flash" and chosen(short, half, half, is_causal=True) == "efficient"
+    assert chosen(half[..., :4], half[..., :4], half) == "math"  # not a multiple of 8
+    assert chosen(half, half, half[..., :8]) == "efficient"
+    assert chosen(full.double(), full.double(), full.double()) == "math"
+    assert chosen(full[..., :6], full[..., :6], full[..., :6]) == "math"
+    assert chosen(full[0], full[0], full[0]) == "math"
+    assert chosen(half, half[:, :2], half[:, :2], enable_gqa=True) == "flash"
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        assert chosen(half, half, half) == "cudnn"
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
+        assert chosen(half, half, half) == "math"
+    with torch.autocast("cuda", torch.bfloat16):
+        assert chosen(full, full, full) == "flash"
+
+
+@pytest.mark.parametrize(("profile", "wanted"), [("t4", "efficient"), ("a100-40", "flash"), ("h100", "cudnn")])
+def test_it_follows_the_capability(profile, wanted):
+    with vgpu.virtual_gpus(2, profile=profile):
+        x = torch.ones(2, 4, 8, 16, device="cuda", dtype=torch.half)
+        assert chosen(x, x, x) == wanted
+
+
+def test_what_cannot_run_says_why_in_pytorchs_words():
+    x = torch.ones(1, 1, 4, 8, device="cuda")
+    with (
+        sdpa_kernel(SDPBackend.FLASH_ATTENTION),
+        warnings.catch_warnings(record=True) as said,
+        pytest.raises(RuntimeError, match=r"No available kernel\. Aborting execution\."),
+    ):
+        warnings.simplefilter("always")
+        F.scaled_dot_product_attention(x, x, x)
+    flash = next(w for w in said if "Flash attention kernel not used because: Expected query" in str(w.message))
+    assert flash.filename == __file__
+    with pytest.raises(RuntimeError, match="Expected query, key, and value to have the same dtype"):
+        F.scaled_dot_product_attention(x, x.half(), x)
+
+
+# Name, (queries, keys, width, width of the values), options, whether flash attention takes it.
+CASES = [
+    ("plain", (8, 8, 16, 16), {}, True),
+    ("causal", (8, 8, 16, 16), {"is_causal": True}, True),
+    ("causal, more keys", (4, 8, 16, 16), {"is_causal": True}, False),
+    ("scale", (8, 8, 16, 16), {"scale": 0.3}, True),
+    ("values of another width", (8, 6, 16, 8), {}, False),
+    ("keys for several heads", (8, 8, 16, 16), {"enable_gqa": True}, True),
+    ("masked", (8, 6, 16, 16), {"masked": True}, False),
+    ("masked, values of another width", (8, 6, 16, 8), {"masked": True}, False),
+]
+
+
+def cases():
+    for backend in FUSED:
+        for name, sizes, options, by_flash in CASES:
+            if by_flash or backend is not SDPBackend.FLASH_ATTENTION:
+                yield pytest.param(backend, sizes, options, id=f"{backend.name.lower()}-{name}")
+
+
+@pytest.mark.parametrize(("backend", "sizes", "options"), list(cases()))
+def test_values_and_gradients_are_those_of_the_cpu(backend, sizes, options):
+    queries, keys, width, out_width = sizes
+    heads = 2 if "enable_gqa" in options else 4
+    dtype = torch.float32 if backend is SDPBackend.EFFICIENT_ATTENTION else torch.bfloat16
+    shapes = (2, 4, queries, width), (2, heads, keys, width), (2, heads, keys, out_width)
+    on_cpu = [drawn(*shape, seed=k, dtype=dtype).requires_grad_() for k, shape in enumerate(shapes)]
+    options = dict(options)
+    mask = drawn(queries, keys, seed=9) > -0.5 if options.pop("masked", False) else None
+    on_gpu = [x.detach().cuda().requires_grad_() for x in on_cpu]
+    with sdpa_kernel(backend):
+        found = F.scaled_dot_product_attention(*on_gpu, attn_mask=None if mask is None else mask.cuda(), **options)
+    wide = [x.detach().double().requires_grad_() for x in on_cpu]
+    wanted = F.scaled_dot_product_attention(*wide, attn_mask=mask, **options)
+    weight = drawn(*wanted.shape, seed=5)
+    (found * weight.cuda()).sum().backward()
+    (wanted * weight).sum().backward()
+    close = {"rtol": 1e-5, "atol": 1e-5} if dtype is torch.float32 else {"rtol": 0.02, "atol": 0.03}
+    torch.testing.assert_close(found.cpu().double(), wanted, **close)
+    for x, y in zip(on_gpu, wide, strict=True):
+        assert x.grad.device == x.device and x.grad.dtype == dtype
+        torch.testing.assert_close(x.grad.cpu().double(), y.grad, **close)
+
+
+def test_a_mask_that_is_learned_has_its_gradient():
+    x, bias = drawn(2, 4, 8, 16), drawn(4, 8, 8, seed=1)
+    on_gpu, learned = x.cuda(), bias.cuda().requires_grad_()
+    assert chosen(on_gpu, on_gpu, on_gpu, attn_mask=learned) == "efficient"
+    F.scaled_dot_product_attention(on_gpu, on_gpu, on_gpu, attn_mask=learned).square().sum().backward()
+    bias.requires_grad_()
+    with sdpa_kernel(SDPBackend.MATH):
+        F.scaled_dot_product_attention(x, x, x, attn_mask=bias).square().sum().backward()
+    torch.testing.assert_close(learned.grad.cpu(), bias.grad, rtol=1e-5, atol=1e-5)
+
+
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_no_gradient():
+    x = drawn(1, 1, 4, 8).cuda().requires_grad_()
+    mask = torch.ones(4, 4, dtype=torch.bool, device="cuda")
+    mask[0] = False
+    for heads in (1, 2):  # by the CPU's fused operator, and by the formulas
+        q = x.expand(1, heads, 4, 8)
+        out = F.scaled_dot_product_attention(q, x, x, attn_mask=mask, enable_gqa=heads == 2)
+        assert out[0, 0, 0].eq(0).all() and out[0, 0, 1:].ne(0).all()
+        (grad,) = torch.autograd.grad(out.square().sum(), x)
+        assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize("backend", FUSED, ids=lambda backend: backend.name.lower())
+def test_dropout_takes_away_weights_and_its_gradient_knows_which(backend):
+    """With the identity as values the output is the weights themselves, from which those that were dropped are read."""
+    n = 64
+    dtype = torch.float32 if backend is SDPBackend.EFFICIENT_ATTENTION else torch.bfloat16
+    q, k = (drawn(1, 2, n, n, seed=seed, dtype=dtype) * 0.1 for seed in (0, 1))
+    on_gpu = [x.cuda().requires_grad_() for x in (q, k)]
+    identity = torch.eye(n, device="cuda", dtype=dtype).expand(1, 2, n, n)
+    torch.cuda.manual_seed(3)
+    with sdpa_kernel(backend):
+        out = F.scaled_dot_product_attention(*on_gpu, identity, dropout_p=0.25)
+    kept = out.detach().cpu() != 0
+    assert 0.7 < kept.float().mean() < 0.8 and not kept[0, 0].equal(kept[0, 1])
+    on_cpu = [x.float().requires_grad_() for x in (q, k)]
+    weights = (on_cpu[0] @ on_cpu[1].mT * n**-0.5).softmax(-1) * kept / 0.75
+    out.float().square().sum().backward()
+    weights.square().sum().backward()
+    close = {"rtol": 1e-4, "atol": 1e-6} if dtype is torch.float32 else {"rtol": 0.05, "atol": 1e-3}
+    torch.testing.assert_close(out.detach().cpu().float(), weights.detach(), **close)
+    for x, y in zip(on_gpu, on_cpu, strict=True):
+        torch.testing.assert_close(x.grad.cpu().float(), y.grad, **close)
+
+
+def test_a_checkpoint_drops_the_same_weights_again():
+    x = drawn(1, 2, 16, 16).cuda().requires_grad_()
+
+    def attend(y):
+        return F.scaled_dot_product_attention(y, y, y, dropout_p=0.5).square().sum()
+
+    grads = []
+    for run in (attend, lambda y: checkpoint(attend, y, use_reentrant=False)):
+        torch.cuda.manual_seed(1)
+        grads.append(torch.autograd.grad(run(x), x)[0])
+    assert grads[0].equal(grads[1])
+
+
+def test_transforms_of_functions_and_inference():
+    x = drawn(3, 1, 2, 8, 16).cuda()
+    wanted = F.scaled_dot_product_attention(x.flatten(0, 1), x.flatten(0, 1), x.flatten(0, 1)).view(x.shape)
+    batched = torch.vmap(lambda y: F.scaled_dot_product_attention(y, y, y))(x)
+    torch.testing.assert_close(batched, wanted)
+    slope = torch.func.grad(lambda y: F.scaled_dot_product_attention(y, y, y).square().sum())(x[0])
+    leaf = x[0].clone().requires_grad_()
+    F.scaled_dot_product_attention(leaf, leaf, leaf).square().sum().backward()
+    torch.testing.assert_close(slope, leaf.grad)
+    with torch.inference_mode():
+        assert F.scaled_dot_product_attention(x[0], x[0], x[0]).equal(wanted[0])
+
+
+def test_the_cpu_keeps_its_own_operator():
+    x = drawn(1, 2, 8, 16).requires_grad_()
+    with Operators() as seen:
+        F.scaled_dot_product_attention(x, x, x)
+    assert "_scaled_dot_product_flash_attention_for_cpu" in seen.names
+    with pytest.raises(NotImplementedError, match="_scaled_dot_product_flash_attention"):
+        torch.ops.aten._scaled_dot_product_flash_attention(x, x, x)
+
+
+def test_the_layer_below_is_refused_by_name():
+    x = torch.ones(1, 8, 2, 16, device="cuda", dtype=torch.half)
+    with pytest.raises(NotImplementedError, match="do not simulate the operator aten::_flash_attention_forward"):
+        torch.ops.aten._flash_attention_forward(x, x, x, None, None, 8, 8, 0.0, False, False)
+
+
+def test_everything_is_put_back():
+    vgpu.disable()
+    found = torch._C._dispatch_dump("aten::scaled_dot_product_attention")
+    assert "vgpu" not in found and "AutogradCPU" not in found
+    x = drawn(1, 2, 8, 16)
+    assert F.scaled_dot_product_attention(x, x, x).isfinite().all()
