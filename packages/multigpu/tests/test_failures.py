@@ -1,5 +1,6 @@
 """The catalogue: every entry is whole, found by its message, and told by `explain`."""
 
+import ast
 import io
 import re
 import subprocess
@@ -11,8 +12,9 @@ import pytest
 from multigpu import explain
 from multigpu.__main__ import main
 from multigpu.failures import UNTESTED, catalogue
-from multigpu.failures.match import answer, matching, nearest
+from multigpu.failures.match import answer, matching, nearest, topic
 from multigpu.failures.page import PAGE, page
+from multigpu.lint.rules import CHECKS
 
 IDS = {entry.id: entry for entry in catalogue()}
 OLDEST = (2, 11)  # torch that is supported
@@ -44,10 +46,36 @@ def test_entry_is_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_entry_says_where_to_read_on(name: str) -> None:
-    """In a section of a notebook; or it brings its sources, and how to find out, itself."""
+    """In a section of a notebook, or in threads where people met it."""
     entry = IDS[name]
     assert bool(entry.notebook) == bool(entry.section)
-    assert entry.notebook or (entry.check and entry.threads)
+    assert entry.notebook or entry.threads
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_entry_says_how_to_find_out_and_what_people_say_of_it(name: str) -> None:
+    entry = IDS[name]
+    assert len(entry.check) >= 30 and entry.symptoms
+    assert set(re.findall(r"FL\d+", entry.check)) <= {rule.code for rule in CHECKS}
+    assert [other for other in re.findall(r"\bsee ([a-z]+-[a-z-]+)", entry.check) if other not in IDS] == []
+
+
+def is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", [name for name, entry in IDS.items() if "print(" in entry.check])
+def test_lines_of_python_in_a_check_are_whole(name: str) -> None:
+    """Each `print(...)` of a check ends where its brackets do, and is Python as it stands there."""
+    check = IDS[name].check
+    for found in re.finditer(r"\bprint\(", check):
+        text = check[found.start() :]
+        ends = [bracket.end() for bracket in re.finditer(r"\)", text)]
+        assert any(is_python(text[:end]) for end in ends), text
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -58,6 +86,13 @@ def test_every_symptom_finds_its_entry_first(name: str) -> None:
 
 def test_names_are_unique() -> None:
     assert len(IDS) == len(catalogue())
+
+
+@pytest.mark.skipif(not PAGE.parent.is_dir(), reason="installed from no checkout, which alone has the page")
+def test_the_readme_counts_the_failures() -> None:
+    readme = " ".join((PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    told = sum(entry.mark in UNTESTED for entry in IDS.values())
+    assert f"a catalogue of {len(IDS)} failures" in readme and f"{told} entries that take hardware" in readme
 
 
 @pytest.mark.skipif(not PAGE.parent.is_dir(), reason="installed from no checkout, which alone has the page")
@@ -146,7 +181,7 @@ def test_explain_tells_cause_fix_and_where_to_read(capsys: pytest.CaptureFixture
 def test_explain_says_when_it_guesses(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "training", "is", "stuck"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("No message of the catalogue") and "\ncollective-time-out:" in told
+    assert told.startswith("This text holds no sure sign") and "\ncollective-time-out:" in told
 
 
 def test_explain_reads_a_file_and_standard_input(
@@ -187,6 +222,95 @@ def test_explain_says_what_comes_nearest(capsys: pytest.CaptureFixture[str], mon
     assert explain.main([]) == 2
 
 
+def test_explain_says_that_it_knows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explain.main(["EQUIVOCATION"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and "knows nothing about this text" in shown.err
+    assert not any(f"  {name}:" in shown.err for name in IDS)
+
+
+@pytest.mark.parametrize(
+    ("word", "entry"), [("FSDP", "fsdp-mixed-types"), ("DDP", "unused-parameters"), ("nccl", "duplicate-gpu")]
+)
+def test_explain_shows_the_entries_of_a_topic_and_calls_them_a_guess(
+    word: str, entry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explain.main([word]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("This names a topic") and "A guess" in shown and f"\n{entry:26}" in shown
+    assert not topic(f"{word} hangs")
+
+
+def test_topics_are_chapters_and_no_names_of_entries() -> None:
+    for word in ("ddp", "nccl", "torchrun", "fsdp", "checkpoint", "amp", "dataloader", "cuda", "dp"):
+        assert topic(word) and word not in IDS
+
+
+INPLACE = (
+    "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation: "
+    "[torch.cuda.FloatTensor [32]] is at version 3; expected version 2 instead. Hint: enable anomaly detection"
+)
+
+
+def test_buffers_are_blamed_for_a_change_in_place_only_beside_ddp() -> None:
+    alone = answer(f"[rank0]: {INPLACE}")
+    assert alone.sure and [entry.id for entry in alone.entries] == ["modified-in-place"]
+    for sign in ("torch/nn/parallel/distributed.py", "DistributedDataParallel", "_sync_buffers"):
+        beside = answer(f'Traceback (most recent call last):\n  File "{sign}", line 7, in step\n{INPLACE}')
+        assert beside.sure and beside.entries[0].id == "buffers-sent-again", sign
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Signal 6 (SIGABRT) received by PID 31", "process-aborted"),
+        ("Indexing.cu:1141: Assertion `srcIndex < srcSelectDimSize` failed.", "device-side-assert"),
+        ('IndexKernel.cu:92: Assertion `i < sizes[i] && "index out of bounds"` failed.', "device-side-assert"),
+    ],
+)
+def test_one_line_of_a_log_is_enough(text: str, expected: str) -> None:
+    said = answer(text)
+    assert said.sure and said.entries[0].id == expected
+
+
+def test_assertion_about_a_label_leads_to_both_its_entries() -> None:
+    line = "Loss.cu:250: nll_loss: block: [0,0,0], thread: [4,0,0] Assertion `t >= 0 && t < n_classes` failed."
+    said = answer(line)
+    assert said.sure and [entry.id for entry in said.entries] == ["label-out-of-range", "device-side-assert"]
+
+
+def test_abort_after_the_watchdog_is_what_follows() -> None:
+    log = "\n".join([IDS["collective-time-out"].message, IDS["process-aborted"].message, IDS["child-failed"].message])
+    assert [entry.id for entry in matching(log)] == ["collective-time-out", "process-aborted", "child-failed"]
+
+
 @pytest.mark.parametrize("name", IDS)
 def test_page_holds_every_entry(name: str) -> None:
     assert f"\n### {name}\n" in page()
+
+
+def test_a_message_of_any_program_is_an_answer_only_beside_a_sign_of_several_processes() -> None:
+    alone = "OSError: [Errno 98] Address already in use"
+    assert not answer(alone).sure
+    assert answer(f"[rank0]: {alone}").sure and matching(f"[rank0]: {alone}")[0].id == "port-in-use"
+    assert matching("Error: listen EADDRINUSE\n    at Server._listen2 (net.js:1042:14)") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Train stuck at the end of eposh", "uneven-steps"),
+        ("多卡训练卡住", "collective-time-out"),
+        ("loss differs between ranks", "metric-not-reduced"),
+        ("WandbLogger in DDP setting creates multiple runs in W&B", "one-run-per-rank"),
+        ("too many process in GPU0", "all-ranks-on-first-gpu"),
+    ],
+)
+def test_words_are_read_with_mistakes_phrases_and_in_chinese(words: str, expected: str) -> None:
+    assert not answer(words).sure and matching(words)[0].id == expected
+
+
+def test_a_warning_does_not_explain_a_traceback_that_is_cut_off() -> None:
+    warned = "[W socket.cpp:697] [c10d] The client socket has failed to connect to [host]:61215"
+    assert answer(warned).sure
+    assert not answer(f"{warned}\nTraceback (most recent call last):\n  File 'train.py', line 3, in main").sure

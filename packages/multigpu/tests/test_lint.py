@@ -194,15 +194,48 @@ def test_a_notebook_names_cell_and_line(tmp_path, capsys):
     assert (item["cell"], item["line"], item["rule"]) == (3, 4, "FL001")
 
 
-def test_every_rule_has_its_place_in_the_docs():
+def test_every_rule_begins_a_row_of_the_table_in_the_docs():
     page = (Path(__file__).parents[1] / "docs" / "linter.md").read_text(encoding="utf-8")
-    for code, rule in RULES.items():
-        assert f"| {code} | {rule.name} |" in page
+    rows = re.findall(r"^\| (FL\d{3}) \| ([\w-]+) \|[^|]+\|[^|]+\|$", page, re.MULTILINE)
+    assert rows == [(code, rule.name) for code, rule in RULES.items()]
 
 
 def test_every_rule_names_a_failure_of_the_catalogue():
     entries = {entry.id for entry in catalogue()}
     assert {rule.see for rule in RULES.values() if rule is not NOT_PYTHON_3} <= entries
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "found"),
+    [
+        ("DDP(net)", "model(x).sum().backward()", True),
+        ("DDP(net)", "model(x)", False),  # sends buffers only, and only where there are some
+        ("DDP(net)", "model.module(x).sum().backward()", False),
+        ("DDP(net, process_group=pair)", "model(x).sum().backward()", False),
+        ("DDP(net)", "(head(model(x).detach())).sum().backward()", False),
+        ("FSDP(net)", "model(x)", True),
+        ("FSDP(net)", "model.clip_grad_norm_(1.0)", True),
+        ("FSDP(net)", "nn.utils.clip_grad_norm_(model.parameters(), 1.0)", False),  # a mistake, and no collective
+        ("FSDP(net, process_group=pair)", "model(x)", False),
+        ("fully_shard(net)", "model = net; model(x)", False),
+        ("fully_shard(net)", "net(x)", True),
+        ("fully_shard(net)", "nn.utils.clip_grad_norm_(net.parameters(), 1.0)", True),
+        ("fully_shard(net, mesh=mesh)", "net(x)", True),
+        ("net", "model(x).sum().backward()", False),
+    ],
+)
+def test_the_first_rank_alone_with_a_model_of_all(made, used, found):
+    code = f"""
+        import torch.distributed as dist
+        from torch import nn
+        from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, fully_shard
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        def train(net, head, x, mesh, pair):
+            model = {made}
+            if dist.get_rank() == 0:
+                {used}
+    """
+    assert rules(code) == [(8, "FL017")] * found
 
 
 def test_a_finding_names_the_lines_and_the_repair(tmp_path, capsys):

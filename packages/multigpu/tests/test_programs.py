@@ -55,7 +55,9 @@ def test_program_fails_as_told(name: str, four_gpus: None) -> None:
         run(entry.program, entry)
     assert entry.raises in {kind.__name__ for kind in type(caught.value).__mro__}, caught.value
     text = "".join(traceback.format_exception(caught.value))
-    assert any(re.search(pattern, " ".join(text.split()), re.IGNORECASE) for pattern in entry.patterns), text
+    assert any(
+        re.search(pattern, " ".join(text.split()), re.IGNORECASE) for pattern in entry.patterns + entry.generic
+    ), text
     assert matching(text)[0] == entry, [found.id for found in matching(text)]
 
 

@@ -8,12 +8,14 @@ import textwrap
 from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.match import answer, nearest
+from multigpu.failures.match import answer, nearest, topic
 from multigpu.failures.page import cite
 
 NO_MATCH, BAD_INPUT = 1, 2
 SHOWN = 3  # one traceback seldom has more than one cause: the first is told, two more are named by their titles
-GUESS = "No message of the catalogue is in this text. A guess, by its words; paste the whole traceback for an answer:\n"
+GUESS = "This text holds no sure sign of an entry. A guess, by its words; paste the whole traceback for an answer:\n"
+TOPIC = "This names a topic and not a failure. A guess: it is one of these; name it, or paste the message:\n"
+UNKNOWN = 'the catalogue knows nothing about this text; "--list" names all its entries'
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,11 +59,17 @@ def _missing(text: str) -> bool:
 
 def _answer(text: str) -> int:
     named = [entry for entry in catalogue() if entry.id == text.strip()]
+    if about := topic(text):
+        _show("\n".join([TOPIC, *(f"{entry.id:26}{entry.title}" for entry in about)]))
+        return 0
     said = answer(text)
     found = named or said.entries
     meant = difflib.get_close_matches(text.strip(), [entry.id for entry in catalogue()], n=SHOWN, cutoff=0.8)
     if not found or (meant and not said.sure and not named):
-        near = [entry for entry in catalogue() if entry.id in meant] or nearest(text) or catalogue()[:SHOWN]
+        near = [entry for entry in catalogue() if entry.id in meant] or nearest(text)
+        if not near:
+            print(UNKNOWN, file=sys.stderr)
+            return NO_MATCH
         print("no entry of the catalogue matches. Nearest:", file=sys.stderr)
         for entry in near:
             print(f"  {entry.id}: {entry.title}", file=sys.stderr)

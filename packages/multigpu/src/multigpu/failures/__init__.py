@@ -51,16 +51,22 @@ class Thread:
 class Failure:
     """One entry.
 
+    `older` are other wordings of the message: of older versions mostly, or of a library that says it in its own words.
     `patterns` are regular expressions over the text of an error, its white space made single blanks; `words` are some
-    over questions, and `symptoms` are questions as people ask them. `after` orders what follows from something else
-    behind its cause: 0 is a cause, 1 what other ranks see of it, 2 a warning at the end of a run, 3 the launcher's
-    report. `check` is one command, or one line, that tells whether it is this failure.
+    over questions, and `symptoms` are questions as people ask them. `generic` are regular expressions, too, of messages
+    that programs without PyTorch print as well, so one of them is an answer only beside a sign of several processes.
+    `after` orders what follows from something else behind its cause: 0 is a cause, 1 what other ranks see of it, 2 a
+    warning at the end of a run, 3 the launcher's report. `check` is one command, or one line, that tells
+    whether it is this failure.
 
     `program` raises the error (a silent failure: the program ends in an assertion of what one would expect), `repaired`
     does not. Under the mark "until torch X" the program runs through on every newer torch, and there is nothing to
     repair if that is every supported one; under "simulated only" it acts out what hardware would do; under "hardware"
     and "other library" there is none, because it takes a GPU, a network, a system or a library that the tests lack, and
     under "some runs" there is none, because the failure is a race that no test can wait for.
+
+    `helper` names the function of frcnn_lite whose file mends it (`python -m frcnn_lite copy`). Most entries have none:
+    their repair is a line of one's own program, a setting, or nothing that code can do.
 
     `section` is the heading in `notebook` under which it is treated, if one does: there a pattern fits, or, where the
     notebook tells it in words of its own, all `terms` stand.
@@ -77,6 +83,7 @@ class Failure:
     raises: str = "RuntimeError"
     silent: bool = False
     older: tuple[str, ...] = ()
+    generic: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
     after: int = 0
@@ -103,6 +110,6 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     values["threads"] = tuple(Thread(**thread) for thread in values.get("threads", ()))
-    for name in ("patterns", "older", "words", "symptoms", "terms"):
+    for name in ("patterns", "generic", "older", "words", "symptoms", "terms"):
         values[name] = tuple(values.get(name, ()))
     return Failure(**values, chapter=chapter)

@@ -4,6 +4,7 @@ A message, a log or a traceback is matched by patterns. What holds none of them 
 a guess: by the words and symptoms of the entries, then by the words that a question shares with them.
 """
 
+import difflib
 import math
 import re
 import tomllib
@@ -16,8 +17,6 @@ from multigpu.failures import Failure, catalogue
 
 # Share of what a query asks for, rare words counting more, that an entry must hold to be an answer and not a neighbour.
 ENOUGH = 0.6
-# Share of a question that a symptom must explain; the rest may name a model or a version. Of one about GPUs, less.
-EXPLAINED, EXPLAINED_OF_OURS = 0.3, 0.12
 FEW = 4  # words of a question so short that it need not say what it is about
 
 PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
@@ -26,8 +25,26 @@ CARETS = re.compile(PREFIX + r"[~^]+\s*$")
 RAISED = re.compile(
     PREFIX + r"((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
 )
-WARNED = re.compile(r"\bwarn(?:ing)?\b|\[W\d*|\bINFO\b", re.IGNORECASE)
+TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
+WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|\[W\d*|\bINFO\b")
 NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
+
+# What programs in PyTorch print, and what those of several processes print.
+PYTORCH = re.compile(
+    r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp",
+    re.IGNORECASE,
+)
+SEVERAL = re.compile(
+    r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
+    r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl",
+    re.IGNORECASE,
+)
+# Frames and files of other languages: JavaScript and Java, then C, Lua, Go, Rust, Ruby and PHP.
+FOREIGN = re.compile(
+    r"^\s*at [\w$.<>\[\] ]+ ?\(.*:\d+\)|\w\.(c|h|js|mjs|ts|lua|java|go|rs|rb|php)\b[,:] ?\d"
+    r"|luarocks|npm ERR|node:internal|\bgoroutine \d|\bjava\.\w+\.\w|thread '\w+' panicked",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +74,31 @@ class _Fit:
     told: bool
     last: bool
     warned: bool
+    doubtful: bool  # a message that other programs print, too, and nothing beside it speaks of several processes
+
+
+@dataclass(frozen=True)
+class _Demand:
+    """What a symptom must do to answer a question; words count by their rarity."""
+
+    named: float  # the share of its words that the question must hold
+    explained: float  # the share of the question that they must be: the rest may name a model or a version
+    telling: int = 0  # how many of these words must not be such that any question about several GPUs has them
+
+
+OF_ANY = _Demand(named=0.75, explained=0.3)
+OF_OURS = _Demand(named=0.75, explained=0.12)  # a question about several GPUs
+LOOSE = _Demand(named=0.6, explained=0.0, telling=2)  # such a question, where nothing else answers it
 
 
 def answer(text: str) -> Answer:
     """What the catalogue says to a text; no entries where it has nothing to say."""
+    if FOREIGN.search(text) and not PYTORCH.search(text):
+        return Answer((), sure=False)
     lines = _lines(text)
-    fits = _fits(lines)
-    raised = any(line.raised for line in lines)
-    sure = [fit for fit in fits if fit.told and not (fit.warned and raised)]
+    fits = _fits(lines, several=bool(SEVERAL.search(text)))
+    raised = any(line.raised for line in lines) or TRACEBACK in text
+    sure = [fit for fit in fits if fit.told and not fit.doubtful and not (fit.warned and raised)]
     if sure:
         return Answer(tuple(fit.entry for fit in sorted(sure, key=_precedence)), sure=True)
     guesses = [fit.entry for fit in sorted(fits, key=_precedence)] or _guesses(text, lines)
@@ -81,9 +115,15 @@ def nearest(text: str, count: int = 3) -> list[Failure]:
     return [entry for entry, share in _likeness(text)[:count] if share]
 
 
-def _precedence(fit: _Fit) -> tuple[int, bool, bool, int]:
+def topic(text: str) -> list[Failure]:
+    """The entries of a topic, where the text is no more than its name: "FSDP"; none otherwise."""
+    chapters = _VOCABULARY["topics"].get(text.strip().lower(), [])
+    return [entry for chapter in chapters for entry in catalogue() if entry.chapter == chapter]
+
+
+def _precedence(fit: _Fit) -> tuple[bool, int, bool, bool, int]:
     """Causes before what follows from them; errors before warnings; the last error first; then the exactest pattern."""
-    return (fit.entry.after, fit.warned, not fit.last, -fit.letters)
+    return (fit.doubtful, fit.entry.after, fit.warned, not fit.last, -fit.letters)
 
 
 def _lines(text: str) -> list[_Line]:
@@ -100,8 +140,8 @@ def _lines(text: str) -> list[_Line]:
     return lines
 
 
-def _fits(lines: list[_Line]) -> list[_Fit]:
-    """The best fit of each entry whose patterns the text holds."""
+def _fits(lines: list[_Line], several: bool) -> list[_Fit]:
+    """The best fit of each entry whose patterns the text holds; `several` if the text speaks of several processes."""
     plain, ends = "", []
     for line in lines:
         plain += (" " if plain and line.text else "") + line.text
@@ -109,7 +149,7 @@ def _fits(lines: list[_Line]) -> list[_Fit]:
     last = max((number for number, line in enumerate(lines) if line.raised), default=-1)
     told = " ".join(line.text for line in lines if line.told)
 
-    def fit(entry: Failure, pattern: str) -> _Fit | None:
+    def fit(entry: Failure, pattern: str, doubtful: bool) -> _Fit | None:
         found = _compiled(pattern).search(plain)
         if not found:
             return None
@@ -117,11 +157,12 @@ def _fits(lines: list[_Line]) -> list[_Fit]:
         line = lines[number]
         said = line.told or bool(_compiled(pattern).search(told))
         letters = len(re.sub(r"\\.|\W", "", pattern))
-        return _Fit(entry, letters, said, number >= last >= 0, line.warned)
+        return _Fit(entry, letters, said, number >= last >= 0, line.warned, doubtful)
 
     best = []
     for entry in catalogue():
-        fits = [found for pattern in entry.patterns if (found := fit(entry, pattern))]
+        tried = [(pattern, False) for pattern in entry.patterns] + [(pattern, not several) for pattern in entry.generic]
+        fits = [found for pattern, doubtful in tried if (found := fit(entry, pattern, doubtful))]
         if fits:
             best.append(min(fits, key=_precedence))
     return best
@@ -133,8 +174,11 @@ def _guesses(text: str, lines: list[_Line]) -> list[Failure]:
     plain = raised[-1] if raised else " ".join(text.split())
     symptoms = [] if raised else _by_symptom(plain)
     asked = [entry for entry in catalogue() if any(_compiled(words).search(plain) for words in entry.words)]
-    alike = [] if symptoms or asked else [entry for entry, share in _likeness(plain) if share > ENOUGH]
-    return symptoms + [entry for entry in asked if entry not in symptoms] + alike
+    if symptoms or asked:
+        return symptoms + [entry for entry in asked if entry not in symptoms]
+    return ([] if raised else _by_symptom(plain, LOOSE)) or [
+        entry for entry, share in _likeness(plain) if share > ENOUGH
+    ]
 
 
 @cache
@@ -146,34 +190,49 @@ _VOCABULARY = tomllib.loads((Path(__file__).parent / "words.toml").read_text(enc
 EMPTY = frozenset(_VOCABULARY["empty"].split())
 DOMAIN = frozenset(_VOCABULARY["domain"].split())
 ONE_WORD = {word: meaning for meaning, words in _VOCABULARY["same"].items() for word in words.split()}
+PHRASES = [(re.compile(pattern), f" {meaning} ") for pattern, meaning in _VOCABULARY["phrases"]]
+MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
 
 
 def _meanings(text: str) -> set[str]:
     """The words of a question, each by what it means, without those that say nothing."""
-    plain = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text.lower().replace("out of memory", "oom"))
+    plain = re.sub(r"(?<=[a-z0-9])-(?=[a-z])", " ", re.sub(r"[`*\"]", "", text.lower()))
+    for pattern, meaning in PHRASES:
+        plain = pattern.sub(meaning, plain)
     words = re.findall(r"[a-z_][a-z_0-9']{1,}|-\d+|\b13[79]\b", plain)
     return {ONE_WORD.get(word, word) for word in words if word not in EMPTY} - EMPTY
 
 
-def _by_symptom(plain: str) -> list[Failure]:
+def _by_symptom(plain: str, demand: _Demand | None = None) -> list[Failure]:
     """Entries one of whose symptoms a question names, the one that explains most of it first."""
-    asked, said = _meanings(plain), set(re.findall(r"[a-z]+|[a-z_]+", plain.lower()))
-    known = {ONE_WORD.get(word, word) for word in said}
-    ours = bool(known & DOMAIN)
-    if not asked or (len(asked) > FEW and not ours):
+    asked = {_spelt(word) for word in _meanings(plain)} - EMPTY
+    said = set(re.findall(r"[a-z]+|[a-z_]+", plain.lower()))
+    ours = bool(({ONE_WORD.get(word, word) for word in said} | asked) & DOMAIN)
+    if not asked or (not ours and (demand or len(asked) > FEW)):
         return []
-    enough = EXPLAINED_OF_OURS if ours else EXPLAINED
+    demand = demand or (OF_OURS if ours else OF_ANY)
     rarity = _rarity()
     weight = {word: rarity.get(word, rarity[""]) for word in asked}
     scores: dict[Failure, float] = {}
     for entry, symptoms in _symptoms():
         for words in symptoms:
             shared = sum(weight[word] for word in words & asked)
-            whole = sum(rarity.get(word, rarity[""]) for word in words)
-            named = shared / whole
-            if (named > 0.75 if len(words) > 2 else words <= asked) and shared / sum(weight.values()) > enough:
+            named = shared / sum(rarity.get(word, rarity[""]) for word in words)
+            enough = named > demand.named and len((words & asked) - DOMAIN) >= demand.telling
+            if (enough if len(words) > 2 else words <= asked) and shared > demand.explained * sum(weight.values()):
                 scores[entry] = max(scores.get(entry, 0.0), shared * named**2)
     return sorted(scores, key=lambda entry: -scores[entry])
+
+
+@cache
+def _spelt(word: str) -> str:
+    """A word that no symptom has as the similar one that some has: "eposh" is "epoch"."""
+    known = _rarity().keys() | EMPTY | DOMAIN
+    if word in known or len(word) < MISSPELT:
+        return word
+    first = [other for other in sorted(known | ONE_WORD.keys()) if other[:1] == word[0]]
+    meant = next(iter(difflib.get_close_matches(word, first, n=1, cutoff=ALIKE)), word)
+    return ONE_WORD.get(meant, meant)
 
 
 @cache

@@ -81,7 +81,7 @@ def text(entry: Failure) -> str:
     """An entry as it is told: message, cause, program, repair, and where people met it."""
     parts = [_fenced(entry.message, "text")]
     if entry.older:
-        parts.append("In older versions: " + "; ".join(f"`{text}`" for text in entry.older) + "\n")
+        parts.append("Other wordings, most of them of older versions: " + "; ".join(map(_inline, entry.older)) + "\n")
     parts.append(f"*Cause.* {entry.cause}\n")
     if entry.check:
         parts.append(f"*Find out.* {entry.check}\n")
@@ -101,6 +101,11 @@ def _further(entry: Failure) -> list[str]:
     if entry.notebook:
         lines.append(f"notebook: [{entry.notebook}, {entry.section}]({place(entry)})")
     return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", cite(thread)) for thread in entry.threads]
+
+
+def _inline(text: str) -> str:
+    """A message inside of a line; one that holds backticks stands between two."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def _fenced(text: str, language: str) -> str:

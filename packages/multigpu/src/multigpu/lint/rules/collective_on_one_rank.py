@@ -4,11 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from ..finding import Found, Rule
+from ..libraries import gathered_state, of_accelerate
 from ..names import FUNCTIONS, last_name, method_of
 from ..ranks import Ranks, collective
 from ..readings import Reading
-from ..scopes import Scope
+from ..scopes import Program, Scope
 from ..sharded import shardings
+from ..together import shared_work
 
 RULE = Rule(
     "FL017",
@@ -29,7 +31,8 @@ def check(reading: Reading) -> Iterator[Found]:
         for node in scope.nodes:
             if not isinstance(node, ast.Call) or not (firsts := ranks.on_first(node)):
                 continue
-            name = collective(node, reading.program) or _gathered_weights(node, scope, ranks)
+            name = _waits(node, reading.program) or _gathered_weights(node, scope, ranks)
+            name = name or shared_work(node, scope, reading.program)
             within = inside.get(node.func.id) if isinstance(node.func, ast.Name) and not name else None
             called = name or (within[0] if within else "")
             if called and not _has_partner(node, called, scope, ranks) and not _after_the_end(node, scope):
@@ -38,6 +41,11 @@ def check(reading: Reading) -> Iterator[Found]:
                     yield node, f"{last_name(node)}(), whose line {within[1]} calls {called}(), only if {test}"
                 else:
                     yield node, f"{called}() only if {test}"
+
+
+def _waits(node: ast.AST, program: Program) -> str:
+    """The function that a call calls, if it waits for every rank whatever it is given, else ""."""
+    return collective(node, program) or of_accelerate(node, program) or gathered_state(node, program)
 
 
 def _gathered_weights(node: ast.Call, scope: Scope, ranks: Ranks) -> str:
@@ -60,7 +68,7 @@ def _functions_with_one(ranks: Ranks) -> dict[str, tuple[str, int]]:
     for scope in ranks.program.scopes:
         if scope.cls is None and isinstance(scope.node, FUNCTIONS) and names.count(scope.name) == 1:
             for node in scope.nodes:
-                name = collective(node, ranks.program)
+                name = _waits(node, ranks.program)
                 if name and not _conditions_inside(node, scope, ranks) and not ranks.may_leave_out(node, scope):
                     found.setdefault(scope.name, (name, node.lineno))  # type: ignore[attr-defined]
     return found

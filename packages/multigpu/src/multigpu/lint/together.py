@@ -1,0 +1,133 @@
+"""What the ranks of a model do together: its forward and its clipping where it is sharded, and its backward.
+
+A forward of DistributedDataParallel is left out. It sends buffers only where there are some, so alone it may be right.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .names import last_name, method_of
+from .scopes import Program, Scope
+from .sharded import Sharding, shardings
+from .wrappers import is_distributed, is_wrapper
+
+
+class Parallel(NamedTuple):
+    """A model that several ranks train: the text that names it, and the line that made it so."""
+
+    node: ast.Call
+    model: str
+    sharding: Sharding | None  # None for DistributedDataParallel
+
+    @property
+    def in_place(self) -> bool:
+        return self.sharding is not None and self.sharding.in_place
+
+
+def shared_work(node: ast.Call, scope: Scope, program: Program) -> str:
+    """What a call does with a model that needs every rank, as one reads it: `model(...)`, `loss.backward`, or ""."""
+    models = [each for each in _models(scope, program) if _still_so(each, node, scope, program)]
+    if any(each.sharding is not None and ast.unparse(node.func) == each.model for each in models):
+        return ast.unparse(node.func)
+    if any(_clips(node, each) for each in models):
+        return ast.unparse(node.func)
+    if method_of(node) == "backward" and isinstance(node.func, ast.Attribute) and not _inside(node, program, "no_sync"):
+        computed = _came_from(node.func.value, node.lineno, scope)
+        if any(_forward_before(part, node, models, program) for value in computed for part in ast.walk(value)):
+            return ast.unparse(node.func)
+    return ""
+
+
+def _models(scope: Scope, program: Program) -> Iterator[Parallel]:
+    """The models that a function, or another method of its class, wraps or shards."""
+    yield from _made_in(scope, program)
+    for other in program.scopes:
+        if other is not scope and other.cls is scope.cls is not None:
+            yield from (each for each in _made_in(other, program) if each.model.startswith("self."))
+
+
+def _made_in(scope: Scope, program: Program) -> Iterator[Parallel]:
+    sharded = {each.node: each for each in shardings(scope, program) if each.in_place or not _in_group(each.node)}
+    yield from (Parallel(each.node, each.model, each) for each in sharded.values() if each.in_place)
+    for node in scope.nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.targets) == 1:
+            made, name = program.names.called(node.value), ast.unparse(node.targets[0])
+            if node.value in sharded and not sharded[node.value].in_place:
+                yield Parallel(node.value, name, sharded[node.value])
+            elif is_wrapper(made) and is_distributed(node.value, program.names) and not _in_group(node.value):
+                yield Parallel(node.value, name, None)
+
+
+def _in_group(wrapper: ast.Call) -> bool:
+    """Whether a wrapper is given a group, or may be: one of one rank waits for nobody."""
+    return any(given.arg in (None, "process_group", "device_mesh") for given in wrapper.keywords)
+
+
+def _still_so(parallel: Parallel, node: ast.Call, scope: Scope, program: Program) -> bool:
+    """Whether a name still holds the wrapped model where it is used, as far as the lines tell."""
+    if program.exclude_each_other(parallel.node, node):
+        return False
+    here = parallel.node in scope.nodes
+    if here and parallel.node.lineno >= node.lineno:
+        return False
+    since = parallel.node.lineno if here else 0
+    return not any(
+        isinstance(other, ast.Assign | ast.For)
+        and since <= other.lineno < node.lineno
+        and (isinstance(other, ast.For) or other.value is not parallel.node)
+        and parallel.model in _targets(other)
+        for other in scope.nodes
+    )
+
+
+def _targets(node: ast.Assign | ast.For) -> set[str]:
+    """The texts of what an assignment or a loop gives values to."""
+    targets = [node.target] if isinstance(node, ast.For) else node.targets
+    return {ast.unparse(part) for target in targets for part in ast.walk(target)}
+
+
+def _clips(node: ast.Call, parallel: Parallel) -> bool:
+    """Whether a call clips the gradients of a sharded model, whose norm the ranks add up."""
+    if method_of(node) != "clip_grad_norm_" or not isinstance(node.func, ast.Attribute):
+        return False
+    if parallel.in_place:
+        return bool(node.args) and ast.unparse(node.args[0]) == f"{parallel.model}.parameters()"
+    return parallel.sharding is not None and ast.unparse(node.func.value) == parallel.model
+
+
+def _inside(node: ast.AST, program: Program, *blocks: str) -> bool:
+    """Whether a node stands in a `with` of one of these names."""
+    withs = [above for above in program.around(node) if isinstance(above, ast.With)]
+    return any(last_name(item.context_expr) in blocks for above in withs for item in above.items)
+
+
+def _came_from(value: ast.expr, line: int, scope: Scope) -> list[ast.expr]:
+    """An expression, and what the names in it were last given before a line, and the names in that.
+
+    What is detached on the way has no gradient to bring back.
+    """
+    found: list[ast.expr] = [value]
+    seen: set[str] = set()
+    for each in found:  # grows while it is read
+        for part in ast.walk(each):
+            if isinstance(part, ast.Name) and part.id not in seen:
+                seen.add(part.id)
+                given = [
+                    node
+                    for node in scope.nodes
+                    if isinstance(node, ast.Assign) and node.lineno < line and part.id in _targets(node)
+                ]
+                found += [node.value for node in given[-1:] if "detach" not in ast.unparse(node.value)]
+    return found
+
+
+def _forward_before(part: ast.AST, backward: ast.Call, models: list[Parallel], program: Program) -> bool:
+    """Whether a part of a loss is a forward that the backward goes through, and that is no finding of its own."""
+    if not isinstance(part, ast.Call) or _inside(part, program, "no_grad", "inference_mode"):
+        return False
+    if any(method_of(above) == "detach" for above in program.around(part)):
+        return False
+    called = [each for each in models if ast.unparse(part.func) == each.model]
+    alone = program.conditions(part) >= program.conditions(backward)
+    return any(each.sharding is None or not alone for each in called)
