@@ -1,4 +1,4 @@
-"""Look through a folder of VOC or a file of COCO before training: classes, sizes, and every defect by file.
+"""Look through a folder of VOC or YOLO or a file of COCO before training: classes, sizes, and every defect by file.
 
   python -m frcnn_lite data check data/BCCD
   python -m frcnn_lite data check coco/annotations.json --all

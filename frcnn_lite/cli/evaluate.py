@@ -6,7 +6,8 @@
 
 Processes started by torchrun share the pictures out; every picture counts once. The `--` keeps torchrun, which takes
 abbreviations, from reading `--run` as its own `--run-path` (pytorch issue 120601, 2024). `--report DIR` draws precision
-over recall into a file that is not there yet.
+over recall and a confusion matrix into files that are not there yet; the matrix is written as JSON, too. It counts
+detections from a score of 0.5 on, each matched at an IoU of 0.5 to an object of whatever class, best score first.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from frcnn_lite.whole_file import whole_file
 
@@ -23,17 +24,21 @@ from .console import say
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REPORT = "precision_recall.svg"
+    from frcnn_lite.engine import Judged
+
+REPORT = ("precision_recall.svg", "confusion_matrix.svg", "confusion_matrix.json")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
     parser.add_argument(
-        "--data", metavar="DATA", help="voc:DIR@SPLIT or coco:FILE to judge on (default: the run's own test pictures)"
+        "--data",
+        metavar="DATA",
+        help="voc:DIR@SPLIT, yolo:DIR@SPLIT or coco:FILE to judge on (default: the run's own test pictures)",
     )
     parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
     parser.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
-    parser.add_argument("--report", type=Path, metavar="DIR", help=f"write {REPORT} there (default: none)")
+    parser.add_argument("--report", type=Path, metavar="DIR", help=f"write {', '.join(REPORT)} there (default: none)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,9 +46,9 @@ def run(options: argparse.Namespace) -> int:
     from frcnn_lite import engine
     from frcnn_lite.parallel import is_main_rank, process_group
 
-    report = options.report / REPORT if options.report else None
-    if report and report.exists():
-        raise FileExistsError(f"{report} exists already; choose a different folder")
+    for report in [options.report / name for name in REPORT] if options.report else []:
+        if report.exists():
+            raise FileExistsError(f"{report} exists already; choose a different folder")
     stored = engine.load_run(options.run, best=options.best)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
     pictures = engine.Pictures().held_out(config, options.images or (sys.maxsize if options.data else None))
@@ -52,18 +57,32 @@ def run(options: argparse.Namespace) -> int:
         judged = engine.judge(model, pictures, batch_size=batch_size, progress=sys.stderr.isatty())
         if is_main_rank():
             result = engine.average_precision(judged, pictures.class_names)
-            print(json.dumps({**result.to_dict(), "run": options.run.as_posix(), "step": stored.step}))
-            if report:
-                curves = engine.precision_recall(engine.class_curves(judged, pictures.class_names))
-                _save(curves, report, f"Of every class, on {len(judged)} pictures")
-                say(f"{report} written")
+            of_run = {"run": options.run.as_posix(), "step": stored.step}
+            print(json.dumps({**result.to_dict(), **of_run}))
+            if options.report:
+                _write_report(judged, pictures.class_names, options.report, of_run)
     return 0
 
 
-def _save(figure: "Figure", file: Path, description: str) -> None:
+def _write_report(judged: "list[Judged]", class_names: tuple[str, ...], folder: Path, of_run: dict[str, Any]) -> None:
+    from frcnn_lite import engine
+
+    curves_file, figure_file, numbers_file = (folder / name for name in REPORT)
+    curves = engine.precision_recall(engine.class_curves(judged, class_names))
+    _save(curves, curves_file, "Precision over recall", f"Of every class, on {len(judged)} pictures")
+    matrix = engine.confusion_matrix(judged, class_names)
+    rule = f"Detections of a score of {matrix.score:g} or more, on {len(judged)} pictures"
+    _save(engine.confusion_figure(matrix), figure_file, "Confusion matrix", rule)
+    with whole_file(numbers_file) as unfinished:
+        unfinished.write_text(json.dumps({**matrix.to_dict(), **of_run}) + "\n", encoding="utf-8")
+    for name in REPORT:
+        say(f"{folder / name} written")
+
+
+def _save(figure: "Figure", file: Path, title: str, description: str) -> None:
     """As SVG that depends on the data alone, with its text as text."""
     import matplotlib
 
-    about = {"Date": None, "Title": "Precision over recall", "Description": description}
+    about = {"Date": None, "Title": title, "Description": description}
     with whole_file(file) as unfinished, matplotlib.rc_context({"svg.hashsalt": "frcnn_lite", "svg.fonttype": "none"}):
         figure.savefig(unfinished, format="svg", metadata=about)

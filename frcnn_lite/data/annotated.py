@@ -1,5 +1,6 @@
-"""A picture and its objects as an annotation file names them: what the readers of VOC and COCO both give."""
+"""A picture and its objects as an annotation file names them: what the readers of VOC, COCO and YOLO all give."""
 
+from collections.abc import Iterable
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 from zlib import crc32
@@ -9,12 +10,14 @@ HELD_OUT = 5  # where data has no splits of its own, every fifth picture is for 
 
 
 class Object(NamedTuple):
-    """box: xyxy, continuous pixels, as annotated; ignored: counts neither for nor against; crowd: of many objects."""
+    """box: xyxy, continuous pixels, as annotated; ignored: counts neither for nor against; crowd: of many objects;
+    where: behind the picture's source, the place of this object there, such as ":3" for a line."""
 
     box: tuple[float, float, float, float]
     name: str
     ignored: bool = False
     crowd: bool = False
+    where: str = ""
 
 
 class Picture(NamedTuple):
@@ -43,3 +46,10 @@ def images_in(folder: Path) -> list[Path]:
 def is_held_out(name: str) -> bool:
     """Whether a picture of this name is for the test: the same on every machine, whatever other pictures there are."""
     return crc32(name.encode()) % HELD_OUT == 0
+
+
+def hold_out(names: Iterable[str]) -> dict[str, list[str]]:
+    """The splits of data that has none of its own: "all", "train", and a fifth of the pictures, "test"."""
+    every = sorted(names)
+    parts = {held: [name for name in every if is_held_out(name) == held] for held in (False, True)}
+    return {"all": every, "train": parts[False], "test": parts[True]}

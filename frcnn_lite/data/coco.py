@@ -9,21 +9,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from frcnn_lite.data.annotated import Object, Picture, images_in, is_held_out, path_inside
+from frcnn_lite.data.annotated import Object, Picture, hold_out, images_in, path_inside
 from frcnn_lite.data.defects import Defect
 
 
 def coco_splits(file: Path) -> dict[str, list[str]]:
     """The names of the pictures in each split: the file is one, "all"; for lack of more "train" and a fifth, "test"."""
-    names = sorted({str(image["file_name"]) for image in _load(file)["images"]})
-    return {
-        "all": names,
-        "train": [name for name in names if not is_held_out(name)],
-        "test": [name for name in names if is_held_out(name)],
-    }
+    return hold_out({str(image["file_name"]) for image in _load(file)["images"]})
 
 
-def coco_class_names(file: Path) -> tuple[str, ...]:
+def coco_class_names(file: Path, pictures: list[Picture]) -> tuple[str, ...]:
     """The names of the categories, by rising id."""
     return tuple(str(category["name"]) for category in sorted(_load(file)["categories"], key=lambda c: c["id"]))
 
@@ -51,7 +46,7 @@ def read_coco(file: Path, names: list[str]) -> tuple[list[Picture], list[Defect]
     return pictures, defects
 
 
-def coco_unannotated(file: Path) -> list[str]:
+def coco_unannotated(file: Path, pictures: list[Picture]) -> list[str]:
     """The images beside those of `file` that it does not list, by file name."""
     images = _load(file)["images"]
     listed = {Path(str(image["file_name"])).name for image in images}

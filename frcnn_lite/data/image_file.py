@@ -43,6 +43,18 @@ def look_at_image(path: Path, annotated_size: tuple[int, int] | None) -> tuple[i
     return stored if annotated_size == stored else upright
 
 
+def upright_size(path: Path) -> tuple[int, int]:
+    """The (width, height) of a picture turned the way the camera was held; only the head of the file is read.
+
+    Raises ValueError for a file that is not a picture.
+    """
+    try:
+        with Image.open(path) as image:
+            return _upright_size(image)
+    except PILLOWS_ERRORS as error:
+        raise ValueError(f"cannot be read as an image: {error}") from error
+
+
 def _upright_size(image: Image.Image) -> tuple[int, int]:
     width, height = image.size
     return (height, width) if image.getexif().get(ORIENTATION, 1) >= 5 else (width, height)

@@ -19,8 +19,9 @@ TOLERANCE = 1.0  # pixels: whether tools count from 0 or from 1 is not worth a r
 class AnnotatedPictures:
     """Scenes of the sizes their pictures have; `defects` tells what was found wrong, `pictures` what is left.
 
-    pictures: from `read_voc` or `read_coco`, with the `defects` found there; class_names: objects of other classes are
-    unknown; handling: what happens to each kind of defect. Every image is decoded once, to find the damaged ones.
+    pictures: from `read_voc`, `read_coco` or `read_yolo`, with the `defects` found there; class_names: objects of other
+    classes are unknown; handling: what happens to each kind of defect. Every image is decoded once, to find the damaged
+    ones.
     Raises ValueError when a defect's handling is "raise".
     """
 
@@ -106,22 +107,23 @@ def _sound_objects(
     for thing in picture.objects:
         box = _clip(thing.box, size)
         sticks_out = max(abs(a - b) for a, b in zip(box, thing.box, strict=True))
+        where, known = f"{picture.source}{thing.where}", thing._replace(where="")
         drawn = f"{thing.name} {' '.join(f'{number:g}' for number in thing.box)}"
         if thing.name not in class_names:
-            defects.append(Defect(picture.source, "unknown_class", repr(thing.name)))
+            defects.append(Defect(where, "unknown_class", repr(thing.name)))
         elif not all(map(math.isfinite, thing.box)) or thing.box[2] <= thing.box[0] or thing.box[3] <= thing.box[1]:
-            defects.append(Defect(picture.source, "no_area", drawn))
-        elif thing in seen:
-            defects.append(Defect(picture.source, "duplicate", drawn))
+            defects.append(Defect(where, "no_area", drawn))
+        elif known in seen:
+            defects.append(Defect(where, "duplicate", drawn))
             if handling.duplicate == "keep":
                 kept.append(thing._replace(box=box))
         elif sticks_out > TOLERANCE:
-            defects.append(Defect(picture.source, "outside", f"{drawn} in {size[0]} x {size[1]}"))
+            defects.append(Defect(where, "outside", f"{drawn} in {size[0]} x {size[1]}"))
             if handling.outside == "clip" and box[2] > box[0] and box[3] > box[1]:
                 kept.append(thing._replace(box=box))
         else:
             kept.append(thing._replace(box=box))
-        seen.add(thing)
+        seen.add(known)
     return tuple(kept), defects
 
 

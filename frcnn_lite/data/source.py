@@ -1,19 +1,40 @@
-"""The names of data sets on the command line: "voc:DIR", "coco:FILE", each with "@SPLIT" if need be."""
+"""The names of data sets on the command line: "voc:DIR", "coco:FILE", "yolo:DIR", each with "@SPLIT" if need be."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from frcnn_lite.data.annotated import Picture
 from frcnn_lite.data.coco import coco_class_names, coco_splits, coco_unannotated, read_coco
 from frcnn_lite.data.defects import Defect
-from frcnn_lite.data.voc import read_voc, voc_splits, voc_unannotated
+from frcnn_lite.data.voc import read_voc, voc_class_names, voc_splits, voc_unannotated
+from frcnn_lite.data.yolo import is_yolo, read_yolo, yolo_class_names, yolo_splits
 
 TRAIN_SPLITS, TEST_SPLITS = ("trainval", "train"), ("test", "val")  # the first that is there
 
 
+class Format(NamedTuple):
+    """How data of one kind is read, each by its path; `in_a_file`: the path is a file's, and else a folder's."""
+
+    in_a_file: bool
+    splits: Callable[[Path], dict[str, list[str]]]
+    read: Callable[[Path, list[str]], tuple[list[Picture], list[Defect]]]
+    class_names: Callable[[Path, list[Picture]], tuple[str, ...]]
+    unannotated: Callable[[Path, list[Picture]], list[str]]
+
+
+FORMATS = {
+    "voc": Format(False, voc_splits, read_voc, voc_class_names, voc_unannotated),
+    "coco": Format(True, coco_splits, read_coco, coco_class_names, coco_unannotated),
+    # A picture without a label file is one without objects there, and is trained on.
+    "yolo": Format(False, yolo_splits, read_yolo, yolo_class_names, lambda path, pictures: []),
+}
+
+
 @dataclass(frozen=True)
 class DataSource:
-    """Where annotated pictures are. kind: "voc" or "coco"; path: a folder, or a file; split: a name, "" for all."""
+    """Where annotated pictures are. kind: of `FORMATS`; path: a folder, or a file; split: a name, "" for all."""
 
     kind: str
     path: Path
@@ -23,12 +44,13 @@ class DataSource:
     def parse(cls, name: str) -> "DataSource":
         """Raises ValueError for a name that means nothing, FileNotFoundError for a path that is not there."""
         kind, _, place = name.partition(":")
-        if kind not in ("voc", "coco"):
-            raise ValueError(f"data must be 'digits', 'voc:DIR' or 'coco:FILE', got {name!r}")
+        if kind not in FORMATS:
+            raise ValueError(f"data must be 'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', got {name!r}")
         path, _, split = (place, "", "") if "@" not in place or Path(place).exists() else place.rpartition("@")
-        exists = Path(path).is_dir() if kind == "voc" else Path(path).is_file()
-        if not (path and exists):
+        if not path or not Path(path).exists():
             raise FileNotFoundError(f"data {name!r}: no such file or directory: {path!r}")
+        if Path(path).is_file() != FORMATS[kind].in_a_file:
+            raise ValueError(f"data {name!r}: {kind} takes a {'file' if FORMATS[kind].in_a_file else 'folder'}")
         source = cls(kind, Path(path).absolute(), split)
         if split and split not in source.splits():
             raise ValueError(f"data {name!r}: no split {split!r}; there are {', '.join(sorted(source.splits()))}")
@@ -36,17 +58,18 @@ class DataSource:
 
     @classmethod
     def guess(cls, path: str) -> "DataSource":
-        """The same for a bare path: a folder is VOC's, a file COCO's; and for a name with its kind, which is parsed."""
-        if path.startswith(("voc:", "coco:")):
+        """The same for a bare path: a file is COCO's, a folder YOLO's or VOC's; a name with its kind is parsed."""
+        if path.partition(":")[0] in FORMATS:
             return cls.parse(path)
-        return cls.parse(("coco:" if Path(path.rpartition("@")[0] or path).is_file() else "voc:") + path)
+        place = Path(path if Path(path).exists() else path.rpartition("@")[0])
+        return cls.parse(f"{'coco' if place.is_file() else 'yolo' if is_yolo(place) else 'voc'}:{path}")
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.path}" + (f"@{self.split}" if self.split else "")
 
     def splits(self) -> dict[str, list[str]]:
         """The names of the pictures of every split."""
-        return voc_splits(self.path) if self.kind == "voc" else coco_splits(self.path)
+        return FORMATS[self.kind].splits(self.path)
 
     def names(self) -> list[str]:
         """The names of the pictures of this split, or of all, each once."""
@@ -55,17 +78,15 @@ class DataSource:
 
     def read(self) -> tuple[list[Picture], list[Defect]]:
         """The annotations as they are, and those that cannot be read."""
-        return (read_voc if self.kind == "voc" else read_coco)(self.path, self.names())
+        return FORMATS[self.kind].read(self.path, self.names())
 
     def unannotated(self, pictures: list[Picture]) -> list[str]:
         """The file names of images that lie beside `pictures`, which `read` gave, and have no annotation."""
-        return voc_unannotated(self.path, pictures) if self.kind == "voc" else coco_unannotated(self.path)
+        return FORMATS[self.kind].unannotated(self.path, pictures)
 
     def class_names(self, pictures: list[Picture]) -> tuple[str, ...]:
-        """COCO's list of categories; in VOC folders, which have none, the names that occur in `pictures`, sorted."""
-        if self.kind == "coco":
-            return coco_class_names(self.path)
-        return tuple(sorted({thing.name for picture in pictures for thing in picture.objects} - {""}))
+        """Those of the data's own list, in its order; without a list those that occur in `pictures`, sorted."""
+        return FORMATS[self.kind].class_names(self.path, pictures)
 
 
 def choose_splits(data: str, test_data: str = "") -> tuple[DataSource, DataSource]:

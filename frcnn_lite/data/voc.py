@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, images_in, is_held_out, path_inside
+from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, hold_out, images_in, path_inside
 from frcnn_lite.data.defects import Defect
 
 IMAGE_FOLDERS = ("JPEGImages", "PNGImages", "images", "")
@@ -32,9 +32,12 @@ def voc_splits(root: Path) -> dict[str, list[str]]:
         return whole
     folder = _folder(root, ANNOTATION_FOLDERS, (".xml",))
     listed = {name for names in whole.values() for name in names}
-    stems = sorted(listed or (file.stem for file in folder.glob("*.xml")))
-    parts = {held: [stem for stem in stems if is_held_out(stem) == held] for held in (False, True)}
-    return {**whole, "all": stems, "train": parts[False], "test": parts[True]}
+    return {**whole, **hold_out(listed or (file.stem for file in folder.glob("*.xml")))}
+
+
+def voc_class_names(root: Path, pictures: list[Picture]) -> tuple[str, ...]:
+    """The names that occur in `pictures`, sorted: these folders have no list of them."""
+    return tuple(sorted({thing.name for picture in pictures for thing in picture.objects} - {""}))
 
 
 def read_voc(root: Path, names: list[str]) -> tuple[list[Picture], list[Defect]]:

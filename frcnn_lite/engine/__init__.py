@@ -3,10 +3,11 @@
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision, class_curves
 from frcnn_lite.engine.checkpoint import CheckpointError
 from frcnn_lite.engine.config import TrainConfig
+from frcnn_lite.engine.confusion import ConfusionMatrix, confusion_matrix
 from frcnn_lite.engine.datasets import Pictures
 from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
-from frcnn_lite.engine.report import precision_recall
+from frcnn_lite.engine.report import confusion_figure, precision_recall
 from frcnn_lite.engine.resolve import fill_minutes, resolve
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
@@ -16,6 +17,7 @@ from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
 __all__ = [
     "AveragePrecision",
     "CheckpointError",
+    "ConfusionMatrix",
     "Judged",
     "Pictures",
     "Prediction",
@@ -28,6 +30,8 @@ __all__ = [
     "average_precision",
     "build_model",
     "class_curves",
+    "confusion_figure",
+    "confusion_matrix",
     "evaluate",
     "fill_minutes",
     "judge",

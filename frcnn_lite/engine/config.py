@@ -20,7 +20,7 @@ class TrainConfig:
     """
 
     data: str = "digits"
-    """What to train on: digits (nothing to download), voc:DIR or coco:FILE; voc:DIR@SPLIT is a split."""
+    """What to train on: digits (nothing to download), voc:DIR, yolo:DIR or coco:FILE; DIR@SPLIT is a split."""
     test_data: str = ""
     """What to judge on, named likewise; empty: a different split of the same data."""
     class_names: tuple[str, ...] = DigitScenes.class_names

@@ -1,4 +1,7 @@
-"""Precision over recall of a judged detector, as a matplotlib figure: `figure.savefig("curves.svg")` saves it."""
+"""Figures of a judged detector, by matplotlib: precision over recall, and its confusion matrix.
+
+`figure.savefig("curves.svg")` saves one.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from frcnn_lite.engine.average_precision import ClassCurve
+from frcnn_lite.engine.confusion import IOU, ConfusionMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
 
 COLUMNS = 4
 SIDE = 2.4  # inches of a panel
+CELL = 0.45  # inches of a side of a matrix's cell
 SHOWN = {"AP50": (0, "#0072b2"), "AP75": (5, "#d55e00")}  # row of `ClassCurve`, colour (Okabe and Ito)
 
 
@@ -39,6 +44,25 @@ def precision_recall(curves: Mapping[str, ClassCurve]) -> "Figure":
             panel.plot(points[:, 0].tolist(), points[:, 1].tolist(), color=colour, linewidth=0.6)
         panel.set(title=name, xlim=(0, 1), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
         panel.legend(fontsize=7, loc="lower left")
+    return figure
+
+
+def confusion_figure(matrix: ConfusionMatrix) -> "Figure":
+    """The counts of the matrix, each cell as dark as its share of its row; cells of none are left empty."""
+    from matplotlib.figure import Figure
+
+    side = CELL * len(matrix.rows)
+    figure = Figure(figsize=(side + 2.5, side + 2), layout="constrained")
+    axes = figure.subplots()
+    shares = matrix.counts / matrix.counts.sum(dim=1, keepdim=True).clamp(min=1)
+    axes.imshow(shares.tolist(), cmap="Blues", vmin=0, vmax=1)
+    for row, column in matrix.counts.nonzero().tolist():
+        colour = "white" if shares[row, column] > 0.6 else "black"
+        axes.text(column, row, f"{matrix.counts[row, column]}", color=colour, ha="center", va="center", fontsize=8)
+    axes.set_xticks(range(len(matrix.columns)), matrix.columns, rotation=45, ha="right", fontsize=8)
+    axes.set_yticks(range(len(matrix.rows)), matrix.rows, fontsize=8)
+    axes.set(xlabel="found as", ylabel="true class")
+    axes.set_title(f"score {matrix.score:g} or more, IoU {IOU:g} or more", fontsize=8)
     return figure
 
 

@@ -18,8 +18,8 @@ cell, unless `aligned` is true. Weights learn to live with it, so it belongs to 
 This is the rule of Caffe's `ROIPooling` layer (R. Girshick, "Fast R-CNN", 2015) and of `torchvision.ops.roi_pool`.
 
 Rules 1 to 3 are computed once, by `roi_bins`, and rules 4 and 5 by whatever is fastest where the tensors are: a
-compiled form out of the folder `kernels` beside this file (numba on the CPU, Triton or CuPy on CUDA), or else
-torchvision's operator. This file works without that folder, and without the rest of this package.
+compiled form out of the folder `kernels` beside this file (numba on the CPU, Triton on CUDA), or else torchvision's
+operator. This file works without that folder, and without the rest of this package.
 """
 
 import functools
@@ -223,7 +223,7 @@ def _kernel(tensor: Tensor) -> ModuleType | None:
     if tensor.device.type == "cpu":
         return compiled("numba_roi_pool")
     if tensor.device.type == "cuda":
-        return compiled("triton_roi_pool") or compiled("cupy_roi_pool")
+        return compiled("triton_roi_pool")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Small VOC folders and COCO files for tests, each picture a grey noise with the boxes that are asked for."""
+"""Small VOC and YOLO folders and COCO files for tests, each picture a grey noise with the boxes that are asked for."""
 
 import json
 from pathlib import Path
@@ -47,3 +47,18 @@ def write_coco(file: Path, pictures: dict[str, list], names=("dog", "cat"), size
     categories = [{"id": 7 * (k + 1), "name": name} for k, name in enumerate(names)]
     file.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories[::-1]}))
     return file
+
+
+def write_yolo(
+    root: Path, pictures: dict[str, list | None], files: dict[str, str] | None = None, size=(64, 48)
+) -> Path:
+    """pictures: path of the image -> lines of its label file, or None for no such file; files: path -> text."""
+    for name, lines in pictures.items():
+        write_image(root / name, *size)
+        label = (root / name.replace("images/", "labels/")).with_suffix(".txt")
+        label.parent.mkdir(parents=True, exist_ok=True)
+        if lines is not None:
+            label.write_text("\n".join(lines) + "\n")
+    for path, text in (files or {}).items():
+        (root / path).write_text(text, encoding="utf-8")
+    return root

@@ -9,7 +9,7 @@ from frcnn_lite.data.coco import coco_class_names, coco_splits, read_coco
 def test_boxes_crowds_and_categories(tmp_path):
     crowd = {"bbox": [0, 0, 64, 48], "category_id": 14, "iscrowd": 1}
     file = write_coco(tmp_path / "a.json", {"x.jpg": [{"bbox": [1.5, 2, 10, 20], "category_id": 7}, crowd]})
-    assert coco_class_names(file) == ("dog", "cat")
+    assert coco_class_names(file, []) == ("dog", "cat")
     (picture,), defects = read_coco(file, ["x.jpg"])
     dog, cats = picture.objects
     assert picture.file == tmp_path / "images" / "x.jpg" and picture.size == (64, 48) and defects == []

@@ -1,5 +1,5 @@
 import pytest
-from annotated_folders import write_coco, write_voc
+from annotated_folders import write_coco, write_voc, write_yolo
 
 from frcnn_lite.data import DataSource, choose_splits
 
@@ -56,10 +56,17 @@ def test_a_bare_path_tells_its_kind(tmp_path):
     assert DataSource.guess(str(folder)) == DataSource("voc", folder)
     assert DataSource.guess(f"{folder}@train").split == "train"
     file = write_coco(tmp_path / "train.json", {"a.jpg": []})
+    flat = write_yolo(tmp_path / "flat", {"images/a.jpg": ["0 0.5 0.5 0.1 0.1"]})
+    described = write_yolo(tmp_path / "described", {"images/train/a.jpg": None}, {"data.yaml": "names: [dog]"})
+    exported = write_yolo(tmp_path / "exported", {"train/images/a.jpg": []})
+    assert [DataSource.guess(f"{path}").kind for path in (flat, described, exported)] == ["yolo"] * 3
+    assert DataSource.guess(f"{flat}@all") == DataSource("yolo", flat, "all")
     assert DataSource.guess(str(file)).kind == "coco" and DataSource.guess(f"coco:{file}@all").split == "all"
 
 
-@pytest.mark.parametrize(("name", "words"), [("mnist", "must be 'digits', 'voc:DIR'"), ("coco:", "no such file")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("mnist", "must be 'digits', 'voc:DIR', 'yolo:DIR'"), ("coco:", "no such file")]
+)
 def test_names_that_mean_nothing(name, words):
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         DataSource.parse(name)

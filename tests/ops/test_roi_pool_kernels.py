@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 import vgpu
-from course import without_gpu
+from course import cupy_roi_pool, without_gpu
 from course.loops_roi_pool import loops_pool, loops_scatter
 from frcnn_lite.ops import roi_bins, roi_pool, roi_pool_with_argmax
-from frcnn_lite.ops.kernels import cupy_roi_pool
 from frcnn_lite.ops.roi_pool import plain_scatter, vision_pool
 
 SIZE = [2, 5, 13, 17]
