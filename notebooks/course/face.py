@@ -58,16 +58,19 @@ def numbers() -> str:
     lessons = series.read_series()
     exercises = sum(len(import_module(f"course.exercises.nb{lesson.number}").EXERCISES) for lesson in lessons)
     lines = [
-        f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs, and so "
-        f"do {operators} of the {all_operators} operators in its test tables, forward and backward"
-        " ([what was run](packages/vgpu/docs/how-it-works.md)).",
+        f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs"
+        f" ([how they are run](packages/vgpu/tests/oracle.py)), and so do {operators} of the {all_operators} operators"
+        " in its test tables, forward and backward ([test](packages/vgpu/tests/test_vgpu_opinfo.py),"
+        " [all results](packages/vgpu/docs/how-it-works.md)).",
         f"**{passed} of {passed + failed}** tests of accelerate, Lightning Fabric, ignite and pytorch/examples pass"
-        " ([each failure has its reason](packages/vgpu/docs/third-party.md)).",
+        " ([how they are run](packages/vgpu/tests/third_party.py),"
+        " [the reason of each failure](packages/vgpu/docs/third-party.md)).",
         f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with "
-        f"cause and fix; for {shown} a test makes the bug happen and runs the fix.",
+        f"cause and fix; for {shown} [a test](packages/multigpu/tests/test_programs.py) makes the bug happen and runs"
+        " the fix.",
         f"**{len(lessons)}** notebooks, about {sum(lesson.minutes for lesson in lessons) // 60} hours, come with "
-        f"**{exercises}** exercises that check your code and explain the usual mistakes ([the"
-        " map](notebooks/00_start_here.ipynb)).",
+        f"**{exercises}** exercises that check your code and explain the usual mistakes"
+        " ([test](notebooks/course/tests/learn/test_exercises.py), [the map](notebooks/00_start_here.ipynb)).",
     ]
     return "".join(f"- {line}\n" for line in lines)
 

@@ -1,10 +1,11 @@
-"""Links to where the course runs in a browser, made by one setting: the project's address at GitHub.
+"""Links to where the course runs in a browser and to the project itself, made by one setting: its address at GitHub.
 
     python -m course.links --repo owner/name     # what `make links REPO=owner/name` calls
     python -m course.links                       # takes them away again
 
-README gets the links, and every notebook a cell before its first one, which brings the course along on Colab and
-Kaggle, where a notebook arrives alone. Without an address there are no links, because they would lead nowhere.
+README gets the links and the `git clone` before its first command, CITATION.cff the address, and every notebook a cell
+before its first one, which brings the course along on Colab and Kaggle, where a notebook arrives alone. Without an
+address there are no links, because they would lead nowhere.
 """
 
 import argparse
@@ -18,9 +19,10 @@ from course.files import NOTEBOOKS
 from course.store import normal_form, write
 
 README = NOTEBOOKS.parent / "README.md"
+CITATION = NOTEBOOKS.parent / "CITATION.cff"
 TAG = "bootstrap"  # of the cell, which the rules do not count
 SKIPPED = ["nbval-skip", "skip-execution"]  # tags for nbval, and for what stores the notebooks: numbers of cells stay
-PLACE = re.compile(r"(?<=<!-- links: written by notebooks/course/links.py -->\n).*?(?=<!-- end of links -->)", re.S)
+PLACE = r"(?<=<!-- {name}: written by notebooks/course/links.py -->\n).*?(?=<!-- end of {name} -->)"
 FIRST = "notebooks/00_start_here.ipynb"
 LINKS = """\
 Notebook 00 opens, with nothing installed, in
@@ -29,6 +31,11 @@ Notebook 00 opens, with nothing installed, in
 which lends two real GPUs, in
 [Binder](https://mybinder.org/v2/gh/{repo}/main?urlpath=lab/tree/{first}) and in [Codespaces](https://codespaces.new/{repo}).
 
+"""
+INSTALL = """\
+```sh
+{clone}pip install ./packages/vgpu     # virtual GPUs, and PyTorch where it is missing (on Linux 3 GB)
+```
 """
 BOOTSTRAP = """\
 # On Colab and Kaggle this brings the course along. Anywhere else it does nothing.
@@ -50,11 +57,12 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m course.links", description=__doc__.partition("\n")[0])
     parser.add_argument("--repo", type=repository, help="owner/name at GitHub; without it the links go")
     repo = parser.parse_args(argv).repo or ""
-    README.write_text(linked(README.read_text(encoding="utf-8"), repo), encoding="utf-8", newline="\n")
+    for path, renewed in ((README, linked), (CITATION, cited)):
+        path.write_text(renewed(path.read_text(encoding="utf-8"), repo), encoding="utf-8", newline="\n")
     paths = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
     for path in paths:
         bring(path, repo)
-    print(f"README.md and {len(paths)} notebooks: links to {repo}" if repo else "the links are gone")
+    print(f"README.md, CITATION.cff and {len(paths)} notebooks: links to {repo}" if repo else "the links are gone")
 
 
 def repository(name: str) -> str:
@@ -65,8 +73,22 @@ def repository(name: str) -> str:
 
 
 def linked(readme: str, repo: str) -> str:
-    """README with the links of a project, or with none."""
-    return PLACE.sub(lambda _: LINKS.format(repo=repo, first=FIRST) if repo else "", readme)
+    """README with the links of a project and the line that clones it, or with neither."""
+    clone = f"git clone https://github.com/{repo}\ncd {repo.partition('/')[2]}\n" if repo else ""
+    readme = put("install", INSTALL.format(clone=clone), readme)
+    return put("links", LINKS.format(repo=repo, first=FIRST) if repo else "", readme)
+
+
+def put(name: str, text: str, readme: str) -> str:
+    """README with a text in the place that a pair of comments marks by its name."""
+    return re.sub(PLACE.format(name=name), lambda _: text, readme, flags=re.DOTALL)
+
+
+def cited(citation: str, repo: str) -> str:
+    """CITATION.cff with the address of a project, before its licence, or with none."""
+    without = re.sub(r"^repository-code: .*\n", "", citation, flags=re.MULTILINE)
+    line = f'repository-code: "https://github.com/{repo}"\n' if repo else ""
+    return without.replace("\nlicense: ", f"\n{line}license: ", 1)
 
 
 def bring(path: Path, repo: str) -> None:

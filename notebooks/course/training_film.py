@@ -58,10 +58,11 @@ class Run(NamedTuple):
 def read(file: Path = FILE) -> dict[str, Run]:
     """The stored runs by name."""
     runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
-    return {name: Run(run["losses"], [_moment(*moment) for moment in run["moments"]]) for name, run in runs.items()}
+    return {name: Run(run["losses"], [restored(*moment) for moment in run["moments"]]) for name, run in runs.items()}
 
 
-def _moment(step: int, ap: float, ap50: float, found: Sequence[Sequence[list[Any]]]) -> Moment:
+def restored(step: int, ap: float, ap50: float, found: Sequence[Sequence[list[Any]]]) -> Moment:
+    """A moment from what a file holds of it."""
     return Moment(
         step, ap, ap50, [(torch.tensor(b).view(-1, 4), torch.tensor(s), torch.tensor(n)) for b, s, n in found]
     )
@@ -99,13 +100,14 @@ def film(name: str, moments: Sequence[int], judged: int = JUDGED) -> dict[str, A
         history += train(model, optimizer, schedule, seeds, range(len(history), step))
         pictures = engine.judge(cast(FasterRCNN, model), test)
         score = engine.average_precision(pictures, test.class_names)
-        kept.append([step, round(score.AP, 4), round(score.AP50, 4), [_found(one) for one in pictures[:SHOWN]]])
+        kept.append([step, round(score.AP, 4), round(score.AP50, 4), [to_store(one) for one in pictures[:SHOWN]]])
         print(f"run {name}, step {step}: AP {score.AP:.3f}, AP50 {score.AP50:.3f}", flush=True)
     losses = {part: [round(step[part], 4) for step in history] for part in (history[0] if history else ())}
     return {"losses": losses, "moments": kept}
 
 
-def _found(picture: engine.Judged) -> list[list[Any]]:
+def to_store(picture: engine.Judged) -> list[list[Any]]:
+    """What was found in a picture, as plain numbers with few digits: boxes, scores, labels."""
     keep = picture.found_scores >= LEAST
     boxes = [[round(x, 1) for x in box] for box in picture.found_boxes[keep].tolist()]
     scores = [round(score, 2) for score in picture.found_scores[keep].tolist()]

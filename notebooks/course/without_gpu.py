@@ -19,7 +19,7 @@ from unittest import mock
 import numpy as np
 from torch import Tensor
 
-from frcnn_lite.ops.kernels.cupy_roi_pool import THREADS, Argument, block_count
+from course.cupy_roi_pool import THREADS, Argument, block_count
 
 
 def triton_on_cpu(name: str) -> ModuleType:

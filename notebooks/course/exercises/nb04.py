@@ -260,7 +260,7 @@ class _Rounded(_Buffer):
     """a buffer, and sums whose rounding depends on the number of rows"""
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + len(x) - len(x)
+        return super().forward(x) + 7 * len(x) - 7 * len(x)  # 7: so that a batch and its halves round differently
 
 
 class _Relative(_Buffer):

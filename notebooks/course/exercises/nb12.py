@@ -40,6 +40,22 @@ def _anchor_after_anchor(output: Tensor) -> Tensor:
     return by_anchor.permute(0, 1, 3, 4, 2).reshape(len(output), -1, 5)
 
 
+def _five_long_groups(output: Tensor) -> Tensor:
+    return output.reshape(len(output), 5, -1).transpose(1, 2)
+
+
+def _a_row_for_each_cell(output: Tensor) -> Tensor:
+    return output.permute(0, 2, 3, 1).flatten(1, 2)
+
+
+def _three_anchors(output: Tensor) -> Tensor:
+    return output.permute(0, 2, 3, 1).reshape(len(output), -1, 3, 5).flatten(1, 2)
+
+
+def _this_output(output: Tensor) -> Tensor:
+    return output.permute(0, 2, 3, 1).reshape(3, 768, 5)
+
+
 def _output_cases(random: Random) -> Sequence[Case]:
     """Outputs (B, 5 * A, h, w) in which every number tells where it stands."""
     sizes = [(1, 1, 2, 3), (2, 3, 2, 2), (1, 2, 3, 1)]
@@ -70,6 +86,10 @@ def _pictures_mixed(output: Tensor) -> Tensor:
     return output.permute(2, 3, 0, 1).reshape(len(output), -1, 5)
 
 
+def _first_picture_for_all(output: Tensor) -> Tensor:
+    return rows_of_anchors(output[:1]).expand(len(output), -1, -1)
+
+
 def _height_for_width(output: Tensor) -> Tensor:
     """Cell (y, x) is put at y * h + x, where y * w + x is right: no difference on a square map."""
     height, width = output.shape[2:]
@@ -81,7 +101,7 @@ def _height_for_width(output: Tensor) -> Tensor:
 
 
 def _programs(random: Random) -> Sequence[Case]:
-    """Two right programs and ten wrong ones."""
+    """Two right programs and eleven wrong ones."""
     right: dict[str, Rows] = {
         "channels moved to the end": rows_of_anchors,
         "cells first, then five numbers at a time": lambda output: (
@@ -95,6 +115,7 @@ def _programs(random: Random) -> Sequence[Case]:
         "anchor after anchor": _anchor_after_anchor,
         "five long rows": lambda output: rows_of_anchors(output).transpose(1, 2),
         "pictures mixed": _pictures_mixed,
+        "the first picture for all": _first_picture_for_all,
         "the height in the place of the width": _height_for_width,
         "the deltas lost": lambda output: rows_of_anchors(output) * torch.tensor([1, 0, 0, 0, 0]),
     }
@@ -127,10 +148,72 @@ def _first_row_only(rows: Rows) -> None:
     assert torch.equal(rows(output)[:, 0], output[:, :5, 0, 0])
 
 
+def _first_picture_and_row(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output)[0, 0], output[0, :5, 0, 0])
+
+
+def _first_cell_only(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output)[:, :3], output[:, :, 0, 0].unflatten(1, (3, 5)))
+
+
+def _first_picture_and_cell(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output)[0, :3], output[0, :, 0, 0].unflatten(0, (3, 5)))
+
+
+def _first_picture_only(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output)[0], rows_of_anchors(output)[0])
+
+
+def _logits_only(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output)[..., 0], rows_of_anchors(output)[..., 0])
+
+
 def _one_anchor(rows: Rows) -> None:
-    output = torch.arange(2 * 5 * 4 * 5).view(2, 5, 4, 5)
-    for k in range(20):
-        assert torch.equal(rows(output)[:, k], output[:, :, k // 5, k % 5])
+    _in_place(rows, (2, 5, 4, 5))
+
+
+def _one_anchor_one_picture(rows: Rows) -> None:
+    _in_place(rows, (1, 5, 4, 5))
+
+
+def _one_anchor_square_map(rows: Rows) -> None:
+    _in_place(rows, (1, 5, 4, 4))
+
+
+def _channels_only(rows: Rows) -> None:
+    output = torch.arange(15).view(1, 15, 1, 1).repeat(2, 1, 4, 5)
+    assert torch.equal(rows(output), rows_of_anchors(output))
+
+
+def _cells_only(rows: Rows) -> None:
+    output = torch.arange(20).view(1, 1, 4, 5).repeat(2, 15, 1, 1)
+    assert torch.equal(rows(output), rows_of_anchors(output))
+
+
+def _the_sum(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert rows(output).sum() == output.sum()
+
+
+def _the_sum_and_the_shape(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert rows(output).shape == (2, 60, 5)
+    assert rows(output).sum() == output.sum()
+
+
+def _not_the_reshape(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert not torch.equal(rows(output), _reshape_alone(output))
+
+
+def _the_reshape(rows: Rows) -> None:
+    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    assert torch.equal(rows(output), _reshape_alone(output))
 
 
 def _in_place(rows: Rows, shape: tuple[int, int, int, int]) -> None:
@@ -194,6 +277,34 @@ def _scores_first(logits: Tensor) -> tuple[Tensor, Tensor]:
     return scores, names
 
 
+def _score_of_the_best_class(logits: Tensor) -> tuple[Tensor, Tensor]:
+    return logits.argmax(dim=1), name_regions(logits)[1]
+
+
+def _names_from_one(logits: Tensor) -> tuple[Tensor, Tensor]:
+    names, scores = _background_first(logits)
+    return names + 1, scores
+
+
+def _down_the_columns(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.softmax(dim=0)[:, :-1].max(dim=1)
+    return names, scores
+
+
+def _best_of_each_column(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.softmax(dim=1)[:, :-1].max(dim=0)
+    return names, scores
+
+
+def _logarithms(logits: Tensor) -> tuple[Tensor, Tensor]:
+    scores, names = logits.log_softmax(dim=1)[:, :-1].max(dim=1)
+    return names, scores
+
+
+def _objects_only(logits: Tensor) -> tuple[Tensor, Tensor]:
+    return name_regions(logits[logits.argmax(dim=1) < logits.shape[1] - 1])
+
+
 def _max_as_it_is(logits: Tensor) -> Any:
     return logits.softmax(dim=1)[:, :-1].max(-1)
 
@@ -239,7 +350,7 @@ EXERCISES = (
                 "you read the channels as five groups of A, where they are A groups of five. Shapes fit, and every "
                 "anchor learns from the others' numbers.",
                 "jwyang/fpn.pytorch issue 6, 2018: one convention in the softmax, the other in the loss",
-                answers=(_five_groups,),
+                answers=(_five_groups, _five_long_groups),
             ),
             Mistake(
                 "column by column",
@@ -259,6 +370,20 @@ EXERCISES = (
                 "you only changed the shape: a row then holds five neighbours of one channel.",
                 "yihong-97/Source-free-IAPC pull request 6, 2024, puts a permute in the place of a view",
                 answers=(_reshape_alone,),
+            ),
+            Mistake(
+                "a row for each cell",
+                "your table has a row for each cell, with the numbers of all its anchors. A row for each anchor has "
+                "five.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_a_row_for_each_cell,),
+            ),
+            Mistake(
+                "the sizes of this notebook",
+                "you wrote sizes of this notebook's output into the function. It has to do for any number of pictures, "
+                "anchors and cells; ask `output.shape`, or leave one size to -1.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_three_anchors, _this_output),
             ),
         ),
     ),
@@ -281,18 +406,57 @@ EXERCISES = (
                 answers=(_shape_only,),
             ),
             Mistake(
-                "the first row only",
-                "your test looks at the first row. A program that goes through the map column by column, or anchor "
+                "the first rows only",
+                "your test looks at the first rows. A program that goes through the map column by column, or anchor "
                 "after anchor, has the first row right.",
                 "jwyang/faster-rcnn.pytorch issue 501, 2019: the orders differ from the second cell on",
-                answers=(_first_row_only,),
+                answers=(_first_row_only, _first_picture_and_row, _first_cell_only, _first_picture_and_cell),
+            ),
+            Mistake(
+                "the first picture only",
+                "your test looks at the rows of the first picture. A program that returns them for every picture of "
+                "the batch passes.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_first_picture_only,),
+            ),
+            Mistake(
+                "logits only",
+                "your test looks at the first number of each row. A program that loses the four deltas passes.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_logits_only,),
+            ),
+            Mistake(
+                "half of the place",
+                "the numbers of your output tell the channel that they come from, or the cell, and not both. A program "
+                "that mixes up the other one passes. Let every number be a different one.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_channels_only, _cells_only),
+            ),
+            Mistake(
+                "in any order",
+                "your test sees that no number is lost, and not where it is: the sum is the same in any order.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_the_sum, _the_sum_and_the_shape),
+            ),
+            Mistake(
+                "one wrong program",
+                "your test refuses the wrong program that you have met, and lets all other wrong ones pass. Say what "
+                "is right, not what is wrong.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_not_the_reshape,),
+            ),
+            Mistake(
+                "expects the reshape",
+                "your test wants what `reshape` alone gives, which is the wrong order. It fails on the right programs.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_the_reshape,),
             ),
             Mistake(
                 "one anchor",
                 "your test has one anchor at each cell. Then five groups of one are one group of five, and a program "
                 "that mixes up the two passes.",
                 "jwyang/fpn.pytorch issue 6, 2018: with one anchor its two conventions are the same",
-                answers=(_one_anchor,),
+                answers=(_one_anchor, _one_anchor_one_picture, _one_anchor_square_map),
             ),
             Mistake(
                 "one picture",
@@ -353,14 +517,14 @@ EXERCISES = (
                 "background is a class",
                 "you let the background win. The detector then reports objects of a class C that does not exist.",
                 "matterport/Mask_RCNN issue 475, 2018, asks why detections come out as BG",
-                answers=(_background_may_win,),
+                answers=(_background_may_win, _score_of_the_best_class),
             ),
             Mistake(
                 "background first",
                 "you took the first column for the background. Here it is the last one; both conventions are in use, "
                 "and nothing raises.",
                 "facebookresearch/detectron2 issue 524, 2019: it changed from 0 to the number of classes",
-                answers=(_background_first,),
+                answers=(_background_first, _names_from_one),
             ),
             Mistake(
                 "without the background",
@@ -371,10 +535,24 @@ EXERCISES = (
             ),
             Mistake(
                 "no softmax",
-                "your scores are no shares of the whole: a logit is any number, and a sigmoid does not know the other "
-                "answers of the region.",
+                "your scores are not shares of the whole: a logit is any number, the logarithm of a share is not a "
+                "share, and a sigmoid does not know the other answers of the region.",
                 "the raw scores of chenyuntc/simple-faster-rcnn-pytorch issue 67, 2018",
-                answers=(_raw_logits, _sigmoids),
+                answers=(_raw_logits, _sigmoids, _logarithms),
+            ),
+            Mistake(
+                "down the columns",
+                "you went down a column, where a region is a row. Its answers are compared with each other, not with "
+                "those of other regions: `dim=1`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_down_the_columns, _best_of_each_column),
+            ),
+            Mistake(
+                "regions left out",
+                "you left the regions of background out. They keep their row, with a low score, so the number of rows "
+                "does not depend on the picture.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_objects_only,),
             ),
         ),
     ),

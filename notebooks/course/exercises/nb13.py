@@ -100,6 +100,24 @@ def _diagonal_squares(encode: Encode) -> None:
     torch.testing.assert_close(*_there_and_back(encode, [14.0, 14, 44, 44], [10.0, 10, 30, 30]))
 
 
+def _same_size(encode: Encode) -> None:
+    torch.testing.assert_close(*_there_and_back(encode, [16.0, 14, 36, 54], [10.0, 10, 30, 50]))
+
+
+def _same_size_and_ratio(encode: Encode) -> None:
+    torch.testing.assert_close(*_there_and_back(encode, [15.0, 20, 35, 60], [10.0, 10, 30, 50]))
+
+
+def _same_middle(encode: Encode) -> None:
+    torch.testing.assert_close(*_there_and_back(encode, [5.0, 20, 35, 40], [10.0, 10, 30, 50]))
+
+
+def _exchanged(encode: Encode) -> None:
+    boxes, anchors = torch.tensor([[14.0, 20, 44, 50]]), torch.tensor([[10.0, 10, 30, 50]])
+    back = ops.decode_boxes(encode(anchors, boxes), anchors, torch.ones(4))  # noqa: FL002 on the CPU
+    torch.testing.assert_close(back, boxes)
+
+
 def _loose(encode: Encode) -> None:
     back, boxes = _there_and_back(encode, [14.0, 20, 44, 50], [10.0, 10, 30, 50])
     assert (back - boxes).abs().max() < 1
@@ -141,6 +159,37 @@ def _padding_rescues(iou: Tensor, positive_iou: float, negative_iou: float) -> T
     return labels
 
 
+def _argmax_of_padding(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    labels = _no_rescue(iou, positive_iou, negative_iou)
+    labels[iou.argmax(dim=1)] = 1
+    return labels
+
+
+def _best_of_each_anchor(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    labels = _no_rescue(iou, positive_iou, negative_iou)
+    labels[iou.amax(dim=0) > 0] = 1  # (iou == iou.amax(dim=0)) & (iou > 0): every anchor has a best box
+    return labels
+
+
+def _own_thresholds(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    return anchor_labels(iou, 0.6, 0.3)
+
+
+def _more_than(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    above = torch.tensor(positive_iou).nextafter(torch.tensor(1.0)).item()  # noqa: FL002 exercises are on the CPU
+    return anchor_labels(iou, above, negative_iou)
+
+
+def _up_to(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    above = torch.tensor(negative_iou).nextafter(torch.tensor(1.0)).item()  # noqa: FL002 exercises are on the CPU
+    return anchor_labels(iou, positive_iou, above)
+
+
+def _both_strict(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    above = torch.tensor(positive_iou).nextafter(torch.tensor(1.0)).item()  # noqa: FL002 exercises are on the CPU
+    return _up_to(iou, above, negative_iou)
+
+
 def left_out(anchors: Tensor, areas: Tensor) -> Tensor:
     low = torch.maximum(anchors[:, None, :2], areas[:, :2])
     high = torch.minimum(anchors[:, None, 2:], areas[:, 2:])
@@ -161,6 +210,37 @@ def _by_share_of_area(anchors: Tensor, areas: Tensor) -> Tensor:
     return (_shared(anchors, areas) > 0.5 * (areas[:, 2:] - areas[:, :2]).prod(dim=1)).any(dim=1)
 
 
+def _shares(anchors: Tensor, areas: Tensor) -> Tensor:
+    return _shared(anchors, areas) / (anchors[:, 2:] - anchors[:, :2]).prod(dim=1, keepdim=True)
+
+
+def _area_by_area(anchors: Tensor, areas: Tensor) -> Tensor:
+    return (_shares(anchors, areas) > 0.5).any(dim=1)
+
+
+def _largest_share(anchors: Tensor, areas: Tensor) -> Tensor:
+    return _shares(anchors, areas).amax(dim=1) > 0.5
+
+
+def _not_clamped(anchors: Tensor, areas: Tensor) -> Tensor:
+    sides = torch.minimum(anchors[:, None, 2:], areas[:, 2:]) - torch.maximum(anchors[:, None, :2], areas[:, :2])
+    return sides.prod(dim=2).sum(dim=1) > 0.5 * (anchors[:, 2:] - anchors[:, :2]).prod(dim=1)
+
+
+def _wholly_inside(anchors: Tensor, areas: Tensor) -> Tensor:
+    low, high = anchors[:, None, :2] >= areas[:, :2], anchors[:, None, 2:] <= areas[:, 2:]
+    return (low & high).all(dim=2).any(dim=1)
+
+
+def _middle_inside(anchors: Tensor, areas: Tensor) -> Tensor:
+    middle = (anchors[:, None, :2] + anchors[:, None, 2:]) / 2
+    return ((middle >= areas[:, :2]) & (middle <= areas[:, 2:])).all(dim=2).any(dim=1)
+
+
+def _any_overlap(anchors: Tensor, areas: Tensor) -> Tensor:
+    return (_shared(anchors, areas) > 0).any(dim=1)
+
+
 def _boxes(generator: torch.Generator, count: int) -> Tensor:
     corner = torch.rand(count, 2, generator=generator) * 80
     return torch.cat([corner, corner + 8 + torch.rand(count, 2, generator=generator) * 40], dim=1)
@@ -178,7 +258,9 @@ def _label_cases(random: Random) -> Sequence[Case]:
         for k, n in zip((1, 2, 4), random.sample(range(20, 60), 3), strict=True)
     ]
     equal = torch.tensor([[0.5, 0.1, 0.5, 0.4], [0.0, 0.0, 0.0, 0.0]])
-    return [Case((iou, 0.7, 0.3)) for iou in (weak, equal, *drawn)]
+    on_the_thresholds = torch.tensor([[0.75, 1.0, 0.25, 0.125], [0.125, 0.0, 0.0, 0.1875]])
+    edge = Case((on_the_thresholds, 0.75, 0.25))
+    return [*(Case((iou, 0.7, 0.3)) for iou in (weak, equal)), edge, *(Case((iou, 0.7, 0.3)) for iou in drawn)]
 
 
 def _area_cases(random: Random) -> Sequence[Case]:
@@ -186,7 +268,8 @@ def _area_cases(random: Random) -> Sequence[Case]:
     anchors = torch.tensor([[10.0, 10.0, 30.0, 30.0], [90.0, 10.0, 110.0, 30.0], [0.0, 0.0, 120.0, 120.0]])
     wide = torch.tensor([[0.0, 0.0, 100.0, 100.0]])
     halves = torch.tensor([[0.0, 0.0, 60.0, 40.0], [60.0, 0.0, 120.0, 40.0]])
-    fixed = [Case((anchors, wide)), Case((anchors, halves)), Case((anchors, torch.zeros(0, 4)))]
+    between = torch.tensor([[50.0, 10.0, 70.0, 30.0], [45.0, 30.0, 65.0, 55.0]])  # across the line of the two halves
+    fixed = [Case((anchors, wide)), Case((torch.cat([anchors, between]), halves)), Case((anchors, torch.zeros(0, 4)))]
     return fixed + [Case((_boxes(generator, n), _boxes(generator, 1) * 1.5)) for n in random.sample(range(8, 40), 6)]
 
 
@@ -217,9 +300,9 @@ EXERCISES = (
             Mistake(
                 "padding has a best anchor",
                 "a padded box overlaps every anchor by 0, and 0 is also its maximum: `iou == iou.amax(...)` holds for "
-                "all, and every anchor becomes positive. Ask for more than 0.",
+                "all, and every anchor becomes positive; `argmax` names the first one. Ask for more than 0.",
                 "padding takes part in the loss: jwyang/faster-rcnn.pytorch issue 553, 2019",
-                answers=(_padding_rescues,),
+                answers=(_padding_rescues, _argmax_of_padding),
             ),
             Mistake(
                 "no rescue",
@@ -234,6 +317,26 @@ EXERCISES = (
                 "are positive.",
                 "py-faster-rcnn, 2015, looks for all of them: `np.where(overlaps == gt_max_overlaps)`",
                 answers=(_one_of_equals,),
+            ),
+            Mistake(
+                "the best box of each anchor",
+                "you compared with the maximum down a column. That is the best box of each *anchor*, which every "
+                "anchor has. A row holds the overlaps of one box: its best anchor is the maximum over `dim=1`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_best_of_each_anchor,),
+            ),
+            Mistake(
+                "on the threshold",
+                "an anchor that overlaps by exactly `positive_iou` is positive, and one that overlaps by exactly "
+                "`negative_iou` is left out: `>=` for the first, `<` for the second.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_more_than, _up_to, _both_strict),
+            ),
+            Mistake(
+                "thresholds of your own",
+                "you did not use the two thresholds that the function is called with.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_own_thresholds,),
             ),
         ),
     ),
@@ -262,6 +365,20 @@ EXERCISES = (
                 "difference.",
                 "y first: pytorch/vision issue 1856, 2020; chenyuntc/simple-faster-rcnn-pytorch issue 39, 2018",
                 answers=(_diagonal_squares,),
+            ),
+            Mistake(
+                "half of the deltas",
+                "your test has a box that is as large as its anchor, or one that has the same middle. Then two of the "
+                "four deltas are 0, and what is wrong with them does not show.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_same_size, _same_size_and_ratio, _same_middle),
+            ),
+            Mistake(
+                "always fails",
+                "your test fails on every program, also on the right ones; the error below says why. (`encode` takes "
+                "the boxes first and the anchors second.)",
+                "tried by a reader of this notebook, 2026",
+                answers=(_exchanged,),
             ),
             Mistake(
                 "a pixel is near enough",
@@ -303,6 +420,27 @@ EXERCISES = (
                 "and the small ones inside it stay.",
                 "facebookresearch/detectron2 pull request 1910, 2020",
                 answers=(_by_share_of_area,),
+            ),
+            Mistake(
+                "area by area",
+                "you looked at each area alone. An anchor may lie half in one area and half in its neighbour, so what "
+                "it shares with all of them is added up.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_area_by_area, _largest_share),
+            ),
+            Mistake(
+                "not clamped",
+                "you multiplied sides that are negative. Where a box lies to the left of an area and above it, both "
+                "are, and their product looks like something shared: `clamp(min=0)` first.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_not_clamped,),
+            ),
+            Mistake(
+                "inside or not",
+                "you asked whether the anchor, or its middle, lies in the area, or whether they touch at all. What "
+                "counts is the share: more than half.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_wholly_inside, _middle_inside, _any_overlap),
             ),
         ),
     ),

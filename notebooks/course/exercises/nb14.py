@@ -30,6 +30,36 @@ def _nms_inclusive(boxes: Tensor, threshold: float) -> list[int]:
     return nms_by_hand(boxes + torch.tensor([0.0, 0.0, 1.0, 1.0]), threshold)  # noqa: FL002 exercises are on the CPU
 
 
+def _at_the_threshold(boxes: Tensor, threshold: float) -> list[int]:
+    overlaps, kept = box_iou(boxes, boxes) >= threshold, list[int]()
+    for row in range(len(boxes)):
+        if not any(overlaps[better, row] for better in kept):
+            kept.append(row)
+    return kept
+
+
+def _removes_itself(boxes: Tensor, threshold: float) -> list[int]:
+    return (~(box_iou(boxes, boxes) > threshold).any(dim=0)).nonzero()[:, 0].tolist()
+
+
+def _last_kept(boxes: Tensor, threshold: float) -> list[int]:
+    overlaps, kept = box_iou(boxes, boxes) > threshold, [0]
+    for row in range(1, len(boxes)):
+        if not overlaps[kept[-1], row]:
+            kept.append(row)
+    return kept
+
+
+def _row_above(boxes: Tensor, threshold: float) -> list[int]:
+    overlaps = box_iou(boxes, boxes) > threshold
+    return [row for row in range(len(boxes)) if row == 0 or not overlaps[row - 1, row]]
+
+
+def _as_a_mask(boxes: Tensor, threshold: float) -> list[bool]:
+    kept = nms_by_hand(boxes, threshold)
+    return [row in kept for row in range(len(boxes))]
+
+
 def keep_masks(suppresses: Tensor) -> Tensor:
     keep = torch.ones_like(suppresses[:, 0])
     while True:
@@ -41,6 +71,35 @@ def keep_masks(suppresses: Tensor) -> Tensor:
 
 def _one_round(suppresses: Tensor) -> Tensor:
     return ~suppresses.any(dim=1)
+
+
+def _rounds(count: int, suppresses: Tensor) -> Tensor:
+    keep = torch.ones_like(suppresses[:, 0])
+    for _ in range(count):
+        keep = ~(suppresses & keep[:, :, None]).any(dim=1)
+    return keep
+
+
+def _until_one_is_done(suppresses: Tensor) -> Tensor:
+    keep = torch.ones_like(suppresses[:, 0])
+    while True:
+        after = ~(suppresses & keep[:, :, None]).any(dim=1)
+        if (after == keep).all(dim=1).any():
+            return after
+        keep = after
+
+
+def _until_the_first_is_done(suppresses: Tensor) -> Tensor:
+    keep = torch.ones_like(suppresses[:, 0])
+    while True:
+        after = ~(suppresses & keep[:, :, None]).any(dim=1)
+        if torch.equal(after[0], keep[0]):
+            return after
+        keep = after
+
+
+def _exchanged(suppresses: Tensor) -> Tensor:
+    return keep_masks(suppresses.transpose(1, 2))
 
 
 def mask_of(kept: Sequence[int], boxes: Tensor) -> Tensor:
@@ -139,6 +198,39 @@ def _pixels_only(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
     assert program(_row(1, 0), _scores(0.8, 0.9), 0.5).tolist() == [False, True]
 
 
+def _chain_alone(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    for boxes in (_row(1, 2, 0), _row(1, 2, 0) / 128):
+        assert program(boxes, _scores(0.8, 0.7, 0.9), 0.5).tolist() == [False, True, True]
+
+
+def _chain_in_pixels(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    assert program(_row(1, 2, 0), _scores(0.8, 0.7, 0.9), 0.5).tolist() == [False, True, True]
+
+
+def _sorted_in_pixels(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    assert program(_row(0, 1, 2), _scores(0.9, 0.8, 0.7), 0.5).tolist() == [True, False, True]
+
+
+def _counts(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    for boxes in (_row(1, 0, 2), _row(1, 0, 2) / 128):
+        assert program(boxes, _scores(0.8, 0.9, 0.7), 0.5).sum() == 2
+        assert program(boxes[:2], _scores(0.8, 0.9), 0.5).sum() == 1
+
+
+def _none_overlap(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    boxes = _row(1, 0, 2)
+    kept = boxes[program(boxes, _scores(0.8, 0.9, 0.7), 0.5)]
+    assert (box_iou(kept, kept).fill_diagonal_(0) <= 0.5).all()
+
+
+def _wants_numbers(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    assert program(_row(1, 0, 2), _scores(0.8, 0.9, 0.7), 0.5).tolist() == [1, 2]
+
+
+def _boxes_apart(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
+    assert program(_row(0, 3), _scores(0.8, 0.9), 0.5).tolist() == [True, True]
+
+
 def _returns_the_comparison(program: Callable[[Tensor, Tensor, float], Tensor]) -> bool:
     return bool(program(_row(1, 0, 2), _scores(0.8, 0.9, 0.7), 0.5).tolist() == [False, True, True])
 
@@ -158,7 +250,8 @@ def _nms_cases(random: Random) -> Sequence[Case]:
     generator = _generator(random)
     chain = torch.tensor([[0.0, 0.0, 10.0, 10.0], [3.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
     drawn = [Case((_clusters(generator, n), 0.4)) for n in random.sample(range(12, 40), 5)]
-    return [Case((chain, 0.5)), Case((chain / 100, 0.5)), *drawn]
+    half = torch.tensor([[0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 5.0], [30.0, 0.0, 40.0, 10.0]])  # IoU 0.5 exactly
+    return [Case((chain, 0.5)), Case((chain / 100, 0.5)), Case((half, 0.5)), *drawn]
 
 
 def _batch_cases(random: Random) -> Sequence[Case]:
@@ -202,6 +295,32 @@ EXERCISES = (
                 "shimat/opencvsharp pull request 1400, 2022",
                 answers=(_nms_inclusive,),
             ),
+            Mistake(
+                "on the threshold",
+                "you removed a box that overlaps a kept one by exactly the threshold. It goes only if it overlaps by "
+                "*more*.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_at_the_threshold,),
+            ),
+            Mistake(
+                "itself",
+                "you let a box remove itself: its overlap with itself is 1. Compare it with the boxes above it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_removes_itself,),
+            ),
+            Mistake(
+                "one box alone",
+                "you compared each box with one other only, the row above it or the box that was kept last. Every box "
+                "that was kept may remove it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_last_kept, _row_above),
+            ),
+            Mistake(
+                "a mask",
+                "you return a mask. The numbers of the rows that stay were asked for.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_as_a_mask,),
+            ),
         ),
     ),
     Exercise(
@@ -222,6 +341,25 @@ EXERCISES = (
                 "was removed by a box that is itself removed has to be given back.",
                 "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
                 answers=(_one_round,),
+            ),
+            Mistake(
+                "a fixed number of rounds",
+                "you stop after a fixed number of rounds. How many are needed depends on the longest chain of the "
+                "batch; go on until nothing changes.",
+                "tried by a reader of this notebook, 2026",
+                answers=tuple(partial(_rounds, count) for count in range(2, 8)),
+            ),
+            Mistake(
+                "one picture is done",
+                "you stop as soon as nothing changes in one picture. The others may still need more rounds.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_until_one_is_done, _until_the_first_is_done),
+            ),
+            Mistake(
+                "i and j exchanged",
+                "you let the worse box remove the better one. Row i of `suppresses` says whom box i may remove.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_exchanged,),
             ),
         ),
     ),
@@ -249,7 +387,27 @@ EXERCISES = (
                 "sorted boxes only",
                 "your test gives the boxes best first. A program that never looks at the scores passes it.",
                 "jwyang/faster-rcnn.pytorch issue 320, 2018: boxes reach the kernel without being sorted",
-                answers=(_already_sorted,),
+                answers=(_already_sorted, _sorted_in_pixels),
+            ),
+            Mistake(
+                "a chain read backwards",
+                "a program that takes the worst box first passes your test. It keeps as many boxes as a right one, and "
+                "of a chain of three even the same ones. Two of the three boxes alone tell: which one stays?",
+                "tried by a reader of this notebook, 2026",
+                answers=(_chain_alone, _chain_in_pixels, _counts),
+            ),
+            Mistake(
+                "too few",
+                "your test only sees whether boxes that overlap are left. A program that removes too many passes.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_none_overlap,),
+            ),
+            Mistake(
+                "always fails",
+                "your test fails on every program, also on the right ones; the error below says why. (A program "
+                "returns a mask, true for each box that is kept, and not the numbers of rows.)",
+                "tried by a reader of this notebook, 2026",
+                answers=(_wants_numbers,),
             ),
             Mistake(
                 "pixels only",
@@ -260,10 +418,10 @@ EXERCISES = (
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
-                "passed; write `assert`.",
+                "your test lets every program pass. Either it never raises anything (a test that *returns* False has "
+                "passed; write `assert`), or its boxes do not overlap, so every program keeps all of them.",
                 "pytest warns about tests that return something since version 7.2, 2022",
-                answers=(_returns_the_comparison,),
+                answers=(_returns_the_comparison, _boxes_apart),
             ),
         ),
     ),

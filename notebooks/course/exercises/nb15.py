@@ -17,6 +17,7 @@ from frcnn_lite import ops
 
 Bin = tuple[int, int, int, int]
 Align = Callable[[Tensor, Tensor, int, float], Tensor]
+HALF_A_PIXEL = "half a pixel instead of half a cell"
 
 
 def round_half_away(x: float) -> int:
@@ -66,6 +67,40 @@ def _floor_of_a_half_more(plane: Tensor, box: Sequence[float], count: int) -> Te
     return _pool(plane, [math.floor(corner / 16 + 0.5) for corner in box], count)
 
 
+def _cut_after_a_half(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    return _pool(plane, [int(corner / 16 + 0.5) for corner in box], count)
+
+
+def _rounded_down(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    return _pool(plane, [math.floor(corner / 16) for corner in box], count)
+
+
+def _covered_cells(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    x1, y1, x2, y2 = box
+    low, high = (math.floor(x1 / 16), math.floor(y1 / 16)), (math.ceil(x2 / 16) - 1, math.ceil(y2 / 16) - 1)
+    return _pool(plane, (*low, *high), count)
+
+
+def _y_first(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    x1, y1, x2, y2 = box
+    return pool_by_hand(plane, (y1, x1, y2, x2), count)
+
+
+def _turned_over(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    return pool_by_hand(plane, box, count).T
+
+
+def _limits_exchanged(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
+    """The rows are cut to the width of the map, and the columns to its height."""
+    x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
+    out = torch.zeros(count, count)  # noqa: FL002 exercises are on the CPU
+    for i, (top, bottom) in enumerate(edges(y1, y2, count, plane.shape[1])):
+        for j, (left, right) in enumerate(edges(x1, x2, count, plane.shape[0])):
+            if top < bottom and left < right:
+                out[i, j] = plane[top:bottom, left:right].max()
+    return out
+
+
 def _crop_first(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
     height, width = plane.shape
     x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
@@ -79,6 +114,10 @@ def _empty_bins(largest: Callable[[Tensor], Tensor], plane: Tensor, box: Sequenc
     x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
     rows, columns = edges(y1, y2, count, plane.shape[0]), edges(x1, x2, count, plane.shape[1])
     return torch.stack([torch.stack([largest(plane[t:b, l:r]) for l, r in columns]) for t, b in rows])  # noqa: E741
+
+
+def _minus_infinity(crop: Tensor) -> Tensor:
+    return crop.max() if crop.numel() else torch.tensor(-math.inf)  # noqa: FL002 exercises are on the CPU
 
 
 def _pool_cases(random: Random) -> Sequence[Case]:
@@ -130,7 +169,7 @@ def _programs(random: Random) -> Sequence[Case]:
         "torchvision, aligned, more points": lambda f, r, size, scale: vision.roi_align(f, r, size, scale, 5, True),
         "this project's, aligned": lambda f, r, size, scale: ops.roi_align(f, r, size, scale, 2, True),
         "torchvision's default": vision.roi_align,
-        "half a pixel instead of half a cell": _half_a_pixel,
+        HALF_A_PIXEL: _half_a_pixel,
         "half a cell to the right": partial(_moved, 0.5, 0.0),
         "half a cell down": partial(_moved, 0.0, 0.5),
         "half a cell the other way": partial(_moved, -0.5, -0.5),
@@ -167,6 +206,42 @@ def _only_across(program: Align) -> None:
     assert abs(float(program(_places()[0], _rois(20, 40, 84, 88), 1, 1 / 16)) - 52) < 1
 
 
+def _only_down(program: Align) -> None:
+    assert abs(float(program(_places()[1], _rois(20, 40, 84, 88), 1, 1 / 16)) - 64) < 1
+
+
+def _on_the_diagonal(program: Align) -> None:
+    for features in _places():
+        assert abs(float(program(features, _rois(32, 32, 48, 48), 1, 1 / 16)) - 40) < 1
+
+
+def _sum_of_both(program: Align) -> None:
+    across, down = (float(program(features, _rois(20, 40, 84, 88), 1, 1 / 16)) for features in _places())
+    assert abs(across + down - 116) < 1
+
+
+def _stride_one(program: Align) -> None:
+    place = torch.arange(12.0) + 0.5  # noqa: FL002 exercises are on the CPU
+    for features, middle in ((place.expand(1, 1, 12, 12), 5), (place.view(12, 1).expand(1, 1, 12, 12), 6)):
+        assert abs(float(program(features, _rois(3, 4, 7, 8), 1, 1.0)) - middle) < 0.1
+
+
+def _random_map(program: Align) -> None:
+    features = torch.rand(1, 3, 12, 12, generator=torch.Generator().manual_seed(0))
+    expected = vision.roi_align(features, _rois(20, 40, 84, 88), 2, 1 / 16, 2, True)
+    torch.testing.assert_close(program(features, _rois(20, 40, 84, 88), 2, 1 / 16), expected)
+
+
+def _to_the_last_bit(program: Align) -> None:
+    for features, middle in zip(_places(), (52, 64), strict=True):
+        assert float(program(features, _rois(20, 40, 84, 88), 1, 1 / 16)) == middle
+
+
+def _index_across(program: Align) -> None:
+    features = torch.arange(8.0).expand(1, 1, 8, 8)  # noqa: FL002 exercises are on the CPU
+    assert abs(float(program(features, _rois(20, 40, 84, 88), 1, 1 / 16)) - 52 / 16) < 0.1
+
+
 def _against_the_default(program: Align) -> None:
     for features in _places():
         expected = vision.roi_align(features, _rois(20, 40, 84, 88), 2, 1 / 16)
@@ -179,11 +254,18 @@ def _within(pixels: float, program: Align) -> None:
 
 
 def _too_tolerant(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    """All right programs pass, those that are half a cell off pass, and x and y exchanged do not."""
+    """All right programs pass, several that read beside the box pass, and x and y exchanged do not."""
     passed = {case.args[0].name: isinstance(end, Ended) and end.passed for case, end in zip(cases, given, strict=True)}
-    half = [name for name in passed if name.startswith("half a cell") or name == "torchvision's default"]
     right = [name for name in passed if "aligned" in name]
-    return all(passed[name] for name in half + right) and not passed["x and y exchanged"]
+    beside = [name for name in passed if name not in right and passed[name]]
+    return all(passed[name] for name in right) and HALF_A_PIXEL in beside[:-1] and not passed["x and y exchanged"]
+
+
+def _wants_more_than_the_place(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """All wrong programs fail, and of the right ones some fail and some pass."""
+    passed = {case.args[0].name: isinstance(end, Ended) and end.passed for case, end in zip(cases, given, strict=True)}
+    right = {passed.pop(name) for name in list(passed) if "aligned" in name}
+    return right == {True, False} and not any(passed.values())
 
 
 def _returns_the_comparison(program: Align) -> bool:
@@ -243,6 +325,49 @@ def _last_of_the_ties(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tenso
     return out
 
 
+def _width_of_the_map(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    out = torch.zeros_like(plane)
+    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
+        crop = plane[top:bottom, left:right]
+        if crop.numel():
+            row, column = divmod(int(crop.argmax()), plane.shape[1])
+            out[top + row, left + column] += share
+    return out
+
+
+def _place_in_the_crop(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    out = torch.zeros_like(plane)
+    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
+        crop = plane[top:bottom, left:right]
+        if crop.numel():
+            row, column = divmod(int(crop.argmax()), right - left)
+            out[row, column] += share
+    return out
+
+
+def _no_look_at_empty_bins(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    out = torch.zeros_like(plane)
+    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
+        row, column = divmod(int(plane[top:bottom, left:right].argmax()), right - left)
+        out[top + row, left + column] += share
+    return out
+
+
+def _largest_above_zero(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    above = [bin_ for bin_ in bins if (plane[bin_[0] : bin_[1], bin_[2] : bin_[3]] > 0).any()]
+    kept = torch.stack([share for bin_, share in zip(bins, grad, strict=True) if bin_ in above])
+    return roi_pool_backward(plane, above, kept)
+
+
+def _anywhere_on_the_map(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    out = torch.zeros_like(plane)
+    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
+        crop = plane[top:bottom, left:right]
+        if crop.numel():
+            out += (plane == crop.max()) * share
+    return out
+
+
 def _written_over(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
     out = torch.zeros_like(plane)
     for (top, bottom, left, right), share in zip(bins, grad, strict=True):
@@ -285,10 +410,30 @@ EXERCISES = (
             ),
             Mistake(
                 "floor(x + 0.5)",
-                "you rounded with floor(x + 0.5), which takes a half below zero upwards: -1.5 becomes -1, and away "
-                "from zero is -2.",
+                "you rounded with floor(x + 0.5) or int(x + 0.5). Below zero both go upwards: -1.5 becomes -1, and "
+                "away from zero is -2.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_floor_of_a_half_more,),
+                answers=(_floor_of_a_half_more, _cut_after_a_half),
+            ),
+            Mistake(
+                "rounded down",
+                "you rounded the corners down. Step 1 of the rule takes the nearest whole number.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_rounded_down,),
+            ),
+            Mistake(
+                "the cells that are covered",
+                "you took the cells that the box covers. That would be the better region, and it is not what the rule "
+                "says: it rounds both corners, and both corner cells belong to the region.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_covered_cells,),
+            ),
+            Mistake(
+                "x and y exchanged",
+                "you exchanged x and y somewhere: in the box, in the output, or in the sizes of the map. x counts "
+                "columns and y counts rows, and a map is (H, W), rows first.",
+                "boxes with y first: pytorch/vision issue 1856, 2020",
+                answers=(_y_first, _turned_over, _limits_exchanged),
             ),
             Mistake(
                 "cropped first",
@@ -299,9 +444,13 @@ EXERCISES = (
             ),
             Mistake(
                 "the maximum of nothing",
-                "you asked an empty bin for its maximum. By step 5 of the rule it has the value 0.",
+                "you asked an empty bin for its maximum. It has none; by step 5 of the rule its value is 0.",
                 "tried by a reader of this notebook, 2026",
-                answers=(partial(_empty_bins, torch.max), partial(_empty_bins, torch.amax)),
+                answers=(
+                    partial(_empty_bins, torch.max),
+                    partial(_empty_bins, torch.amax),
+                    partial(_empty_bins, _minus_infinity),
+                ),
             ),
         ),
     ),
@@ -327,26 +476,50 @@ EXERCISES = (
                 answers=(_returns_the_comparison, _one_value),
             ),
             Mistake(
+                "stride 1",
+                "your test runs at stride 1, where half a pixel is half a cell. A program that takes off half a pixel "
+                "at every stride passes.",
+                "half a pixel, as in the export of pytorch/vision pull request 2613, 2020",
+                answers=(_stride_one,),
+            ),
+            Mistake(
                 "too tolerant",
-                "your test allows as much as half a cell, which is the very thing to find. Right programs are off by "
+                "your test allows about half a cell, which is the very thing to find. Right programs are off by "
                 "far less, so a pixel is enough.",
                 "tried by a reader of this notebook, 2026",
-                answers=(partial(_within, 8.5), partial(_within, 11)),
+                answers=(partial(_within, 7.9), partial(_within, 8.5), partial(_within, 11)),
                 recognise=_too_tolerant,
             ),
             Mistake(
                 "one direction only",
-                "your test finds what is read beside the box, and not what is read below it. Use a second map that "
-                "rises downwards.",
+                "your test finds what is read beside the box in one direction only. Use two maps: one that rises to "
+                "the right, and one that rises downwards.",
                 "boxes with y first go unseen in pytorch/vision issue 1856, 2020",
-                answers=(_only_across,),
+                answers=(_only_across, _only_down),
+            ),
+            Mistake(
+                "x and y exchanged",
+                "your test does not see when x and y are exchanged. A box whose middle is as far down as it is to the "
+                "right cannot show it, and neither can the sum of the two.",
+                "pytorch/vision issue 1856, 2020: boxes with y first",
+                answers=(_on_the_diagonal, _sum_of_both),
+            ),
+            Mistake(
+                "more than the place",
+                "your test refuses programs that read at the right place. A right program may take more points in "
+                "each bin. The mean of its points is the same only on a map that rises evenly, and even there only "
+                "within rounding: compare on such a map, with a tolerance.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_random_map, _to_the_last_bit),
+                recognise=_wants_more_than_the_place,
             ),
             Mistake(
                 "compares with the default",
-                "your test takes torchvision's `roi_align` with its defaults for the truth. That reads half a cell to "
-                "the right and below, so your test passes on it and fails on programs that are right.",
+                "your test expects what torchvision's `roi_align` gives with its defaults, or the index that the pixel "
+                "has when it is divided by the stride, which is the same. That is half a cell to the right and below, "
+                "so your test passes on this program and fails on programs that are right.",
                 "microsoft/onnxruntime issue 6921, 2021: an operator that copied the half cell",
-                answers=(_against_the_default,),
+                answers=(_against_the_default, _index_across),
             ),
         ),
     ),
@@ -373,7 +546,7 @@ EXERCISES = (
                 "every winner paid",
                 "you gave the whole gradient to each of the equal cells, so that more comes out than went in.",
                 "Theano/Theano issue 5404, 2017, on max pooling in Theano and in early Caffe",
-                answers=(_all_winners,),
+                answers=(_all_winners, _anywhere_on_the_map),
             ),
             Mistake(
                 "the last of equals",
@@ -387,6 +560,33 @@ EXERCISES = (
                 "gradients are added up: `+=`.",
                 "tried by a reader of this notebook, 2026",
                 answers=(_written_over,),
+            ),
+            Mistake(
+                "the width of the map",
+                "you divided the argmax of the crop by the width of the map. It counts within the crop, whose rows are "
+                "`right - left` cells long.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_width_of_the_map,),
+            ),
+            Mistake(
+                "a place in the crop",
+                "you took the row and the column in the crop for those of the map. The crop begins at row `top` and "
+                "column `left`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_place_in_the_crop,),
+            ),
+            Mistake(
+                "the maximum of nothing",
+                "you asked an empty bin where its maximum is. It has none, so its gradient goes nowhere.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_no_look_at_empty_bins,),
+            ),
+            Mistake(
+                "larger than zero",
+                "your search for the largest feature begins at 0, so a bin that holds only zeros has no winner. "
+                "Its first cell gets the gradient.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_largest_above_zero,),
             ),
         ),
     ),

@@ -91,6 +91,27 @@ class _Ones(Largest):
         return gradient.new_zeros(ctx.size).scatter(1, places, 1.0)
 
 
+class _SizeOnClass(Largest):
+    size: Any = None
+
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        _SizeOnClass.size = x.shape
+        return Largest.forward(ctx, x)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (places,) = ctx.saved_tensors
+        return gradient.new_zeros(_SizeOnClass.size).scatter(1, places, gradient)
+
+
+class _BareCuda(Largest):
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (places,) = ctx.saved_tensors
+        return torch.zeros(ctx.size).cuda().scatter(1, places, gradient)  # noqa: FL001, FL002 the mistake
+
+
 def _gradients(apply: Apply, parts: Sequence[Tensor], before_backward: Callable[[], Any] = lambda: None) -> Any:
     """Outputs and gradients of one backward through a call for each part; numbers, on the CPU."""
     leaves = [part.detach().clone().requires_grad_() for part in parts]
@@ -143,7 +164,10 @@ def _uses(random: Random) -> Sequence[Case]:
         drawn = [[[float(x) for x in random.sample(range(20), columns)] for _ in range(rows)] for _ in range(2)]
         pairs.append((drawn[0], drawn[1]))
     tensors = [tuple(torch.tensor(rows, dtype=torch.float32) for rows in pair) for pair in pairs]
-    return [_Use((way, *pair)) for pair, way in itertools.product(tensors, WAYS)]
+    uses = [_Use((way, *pair)) for pair, way in itertools.product(tensors, WAYS)]
+    # Two calls of different sizes. The second is the smaller one, so places that are not its own raise no error.
+    sizes = torch.tensor([[3.0, 7.0, 5.0], [8.0, 2.0, 6.0]]), torch.tensor([[4.0, 1.0]])
+    return [*uses, *(_Use((way, *sizes)) for way in list(WAYS)[1:3])]
 
 
 # ---- 16.test_pool ----------------------------------------------------------------------------------------------------
@@ -285,6 +309,10 @@ def _values_only(pool: Any, features: Tensor, rois: Tensor) -> None:
     assert torch.equal(pooled, pool(features, rois))
 
 
+def _returns_the_comparison(pool: Any, features: Tensor, rois: Tensor) -> Any:
+    return gradcheck(lambda x: pool(x, rois), (features,), raise_exception=False)
+
+
 EXERCISES = (
     Exercise(
         key="16.Largest",
@@ -309,6 +337,20 @@ EXERCISES = (
                 answers=(_OnClass,),
             ),
             Mistake(
+                "the size on the class",
+                "the places are kept in ctx, but the size of x is still kept on the class. A call with fewer rows or "
+                "columns changes it before backward reads it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_SizeOnClass,),
+            ),
+            Mistake(
+                "a bare .cuda()",
+                "`.cuda()` puts the zeros on the current GPU, wherever the gradient is. `gradient.new_zeros(...)` puts "
+                "them beside it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_BareCuda,),
+            ),
+            Mistake(
                 "moved",
                 "you moved the places to the GPU of the gradient and left them where all calls share them. The error "
                 "is gone, and the gradient is that of a different call.",
@@ -319,7 +361,7 @@ EXERCISES = (
                 "a slot for each GPU",
                 "you gave each GPU a slot of its own. Two GPUs no longer disturb each other, but two calls on the same "
                 "GPU still do.",
-                "tried while this notebook was written, 2026",
+                "one step away from the solution: 2026",
                 answers=(_SlotForEachGpu,),
             ),
             Mistake(
@@ -327,7 +369,7 @@ EXERCISES = (
                 "you keep the places on a stack. Backward runs through the calls in reverse order, so it often finds "
                 "its own on top, but not after a call without a backward, and not on two GPUs, whose backwards run at "
                 "the same time.",
-                "tried while this notebook was written, 2026",
+                "one step away from the solution: 2026",
                 answers=(_Stack,),
             ),
             Mistake(
@@ -358,28 +400,31 @@ EXERCISES = (
             Mistake(
                 "calls that do not differ",
                 "the calls in your test do not differ enough. Those of `gradcheck` are a millionth apart, and a second "
-                "call with the same numbers leaves the right numbers behind. Let the second call get a different map.",
+                "call with the same numbers leaves the right numbers behind. Let the second call get a different map, "
+                "and compare all cells of the gradient: its sum is the same, wherever it goes.",
                 "a Function that gradcheck calls right, in pytorch/pytorch issue 58509, 2021",
                 answers=(_gradcheck_only, _same_input),
             ),
             Mistake(
                 "no gradcheck",
                 "your test compares the pooling with itself. A backward that is always wrong in the same way passes.",
-                "tried while this notebook was written, 2026",
+                "an operator of a published library that gradcheck rejects: latkins/trifast issue 5, 2025",
                 answers=(_no_gradcheck,),
             ),
             Mistake(
                 "backward through both",
                 "your backward goes through both calls, in reverse order, and so a stack hands each call its own "
                 "argmax. A call that is never followed by a backward, such as one for validation, is the harder test.",
-                "tried while this notebook was written, 2026",
+                "one step away from the solution: 2026",
                 answers=(_backward_through_both,),
             ),
             Mistake(
-                "values",
-                "you compare what forward returns. That is right in all of these programs; look at the gradient.",
-                "tried while this notebook was written, 2026",
-                answers=(_values_only,),
+                "never fails",
+                "your test lets every program pass. Either it never raises anything (a test that *returns* False has "
+                "passed; write `assert`), or it compares what is the same in all of these programs, such as what "
+                "forward returns.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_values_only, _returns_the_comparison),
             ),
         ),
     ),

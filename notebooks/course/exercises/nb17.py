@@ -58,6 +58,11 @@ def _rows_first(index: int, regions: int, channels: int, ph: int, pw: int) -> tu
     return index // pw // ph // channels, index // pw // ph % channels, index % ph, index // ph % pw
 
 
+def _by_rows(index: int, regions: int, channels: int, ph: int, pw: int) -> tuple[int, int, int, int]:
+    """Divides by the number of rows where the length of a row is meant."""
+    return index // ph // pw // channels, index // ph // pw % channels, index // ph % ph, index % pw
+
+
 def _regions_first(index: int, regions: int, channels: int, ph: int, pw: int) -> tuple[int, int, int, int]:
     rest = index // regions
     return index % regions, rest % channels, rest // channels % ph, rest // channels // ph
@@ -68,7 +73,7 @@ def _pools(
     start: float = -math.inf,
     empty: float = 0.0,
     beyond: int = 0,
-    own_image: bool = True,
+    image: Callable[[Tensor, int, int], int] = lambda images, r, n: int(images[r]),
     writes: bool = True,
 ) -> Callable[..., None]:
     """`thread` with one of its lines changed."""
@@ -79,11 +84,18 @@ def _pools(
         best = start if top < bottom and left < right else empty
         for y in range(top, min(bottom + beyond, features.shape[2])):
             for x in range(left, min(right + beyond, features.shape[3])):
-                best = max(best, float(features[images[r] if own_image else r % len(features), c, y, x]))
+                best = max(best, float(features[image(images, r, len(features)), c, y, x]))
         if writes:
             values[index] = best
 
     return wrong
+
+
+def _transposed(index: int, features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, values: Tensor) -> None:
+    r, c, i, j = _right_place(index, len(rows), features.shape[1], rows.shape[1], columns.shape[1])
+    (left, right), (top, bottom) = rows[r, i].tolist(), columns[r, j].tolist()
+    bin = features[images[r], c, top:bottom, left:right]
+    values[index] = bin.max() if bin.numel() else 0.0
 
 
 def _pool_cases(random: Random) -> Sequence[Case]:
@@ -127,20 +139,27 @@ def collect(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: T
 
 
 def _collects(
-    every_image: bool = False, every_channel: bool = False, last_only: bool = False, count: bool = False
+    every_image: bool = False,
+    every_channel: bool = False,
+    last_only: bool = False,
+    count: bool = False,
+    largest: bool = False,
+    plane_too: bool = False,
 ) -> Callable[..., None]:
-    """`collect` with one of its conditions left out, or with the last gradient or their number for the sum."""
+    """`collect` with one of its conditions left out, or with something different in the place of the sum."""
 
     def wrong(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
         channels, height, width = out.shape[1:]
         plane, position = index // (height * width), index % (height * width)
         n, c = plane // channels, plane % channels
+        named = index if plane_too else position
         found: list[float] = []
         for r in range(len(gradient)):
             if every_image or images[r] == n:
                 for k in range(channels) if every_channel else [c]:
-                    found += gradient[r, k][argmax[r, k] == position].tolist()
+                    found += gradient[r, k][argmax[r, k] == named].tolist()
         total = float(len(found)) if count else (found or [0.0])[-1] if last_only else sum(found)
+        total = max(found, default=0.0) if largest else total
         out[n, c, position // width, position % width] = total
 
     return wrong
@@ -151,6 +170,12 @@ def _sends(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Te
     r, c, i, j = _right_place(index, *gradient.shape)
     position = int(argmax[r, c, i, j])
     out[images[r], c].view(-1)[position] += gradient[r, c, i, j]
+
+
+def _adds(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
+    before = out.clone()
+    collect(index, gradient, argmax, images, out)
+    out.copy_(out + before)
 
 
 def _leaves_out(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor) -> None:
@@ -209,29 +234,49 @@ EXERCISES = (
                 answers=(_pools(_rows_first),),
             ),
             Mistake(
+                "divided by the rows",
+                "you divide by `ph` where the length of a row is meant. A row has `pw` numbers, so `index // pw` "
+                "counts the rows that lie behind you. Where a bin has as many rows as columns nobody notices.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_pools(_by_rows),),
+            ),
+            Mistake(
+                "rows for columns",
+                "your bin takes its rows from `columns[r, j]` and its columns from `rows[r, i]`. The first index of a "
+                "plane is the row, y.",
+                "boxes with y first and kernels with x first, chenyuntc/simple-faster-rcnn-pytorch, 2017, "
+                "faster_rcnn_vgg16.py",
+                answers=(_transposed,),
+            ),
+            Mistake(
                 "regions run fastest",
                 "you took the index apart from the wrong end. The *first* dimension runs slowest, so the region is "
                 "what is left after all other divisions.",
-                "tried while this notebook was written, 2026",
+                "one step away from the solution: 2026",
                 answers=(_pools(_regions_first),),
             ),
             Mistake(
                 "the region's number for its image",
-                "you read the features of image r for region r. Which image a region lies in is `images[r]`.",
+                "you read the features of image r for region r, or always those of the first image. Which image a "
+                "region lies in is `images[r]`.",
                 "vacancy/PreciseRoIPooling issue 42, 2019, where the numbers of images are those of a different chunk",
-                answers=(_pools(own_image=False),),
+                answers=(
+                    _pools(image=lambda images, r, n: r),
+                    _pools(image=lambda images, r, n: r % n),
+                    _pools(image=lambda images, r, n: 0),
+                ),
             ),
             Mistake(
                 "begins with 0",
                 "your search begins with 0, so a bin of negative features gives 0. Begin with -inf, or with the first "
                 "feature of the bin.",
-                "tried while this notebook was written, 2026",
+                "the smallest positive float in place of the most negative one: microsoft/onnxruntime issue 319, 2019",
                 answers=(_pools(start=0.0),),
             ),
             Mistake(
                 "empty bins",
                 "a bin without cells gave -inf. The rule says 0.",
-                "tried while this notebook was written, 2026",
+                "done on purpose, for regions without cells: chainer/chainer pull request 6237, 2019",
                 answers=(_pools(empty=-math.inf),),
             ),
             Mistake(
@@ -245,7 +290,7 @@ EXERCISES = (
             Mistake(
                 "returned",
                 "nothing was written. Nobody takes what a thread returns: it has to write to `values[index]`.",
-                "tried while this notebook was written, 2026",
+                "a CUDA kernel that returns a sum, and does nothing when it is compiled: numba/numba issue 8717, 2023",
                 answers=(_pools(writes=False),),
             ),
         ),
@@ -268,13 +313,13 @@ EXERCISES = (
                 "every image",
                 "you also collect from regions of other images. The same position exists in each of them; compare "
                 "`images[r]` with your own.",
-                "tried while this notebook was written, 2026",
+                "one step away from the solution: 2026",
                 answers=(_collects(every_image=True),),
             ),
             Mistake(
                 "every channel",
                 "you also collect from other channels. The same position exists in each plane.",
-                "tried while this notebook was written, 2026",
+                "one step away from the solution: 2026",
                 answers=(_collects(every_channel=True),),
             ),
             Mistake(
@@ -303,6 +348,27 @@ EXERCISES = (
                 "launch, so every thread has to write, also a 0.",
                 "`torch.empty` in place of `zeros` is the usual way to it: pytorch/pytorch documentation of 2.15, 2026",
                 answers=(_leaves_out,),
+            ),
+            Mistake(
+                "added to what was there",
+                "no sum arrived. Either your thread adds with `+=` to memory that nobody has cleared, where anything "
+                "may stand, or it returns its number, which nobody takes. Write with `=`.",
+                "a CUDA kernel that returns a sum: numba/numba issue 8717, 2023",
+                answers=(_adds, lambda *given: None),
+            ),
+            Mistake(
+                "the index for the position",
+                "you compare argmax with the index of the thread. An argmax is a position in its own plane, and the "
+                "index counts the planes before yours, too.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_collects(plane_too=True),),
+            ),
+            Mistake(
+                "the largest one",
+                "you keep the largest gradient. The maximum was taken in forward; in backward everything that was sent "
+                "to a cell is added up.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_collects(largest=True),),
             ),
         ),
     ),

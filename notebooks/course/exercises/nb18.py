@@ -58,6 +58,15 @@ def _brought(bring: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[T
     return answer
 
 
+def _others_as_they_are(function: Callable[..., Any], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    arrays = function(scores.detach().cpu().numpy(), *others)  # noqa: FL006 on purpose
+    return tuple(torch.from_numpy(array).to(scores.device) for array in arrays)  # noqa: FL006 on purpose
+
+
+def _others_as_tensors(function: Callable[..., Any], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    return _others_as_they_are(function, scores, *(x.cpu().numpy() for x in others))  # noqa: FL006 on purpose
+
+
 def _entered(result: Tensor, scores: Tensor) -> Tensor:
     with torch.cuda.device(scores.get_device()):
         return result.cuda()
@@ -96,6 +105,18 @@ def class_weights(labels: Tensor, classes: int) -> Tensor:
     both = (foreground > 0) & (background > 0)
     weights[0] = torch.where(both, foreground / background.clamp(min=1), 1)
     return weights
+
+
+def _weighed(background: Callable[[Tensor, Tensor], Any]) -> Callable[[Tensor, int], Tensor]:
+    """An answer whose weight of class 0 is `background` of the two counts."""
+
+    def answer(labels: Tensor, classes: int) -> Tensor:
+        foreground = (labels > 0).sum()
+        weights = torch.ones(classes, device=labels.device)
+        weights[0] = background(foreground, labels.numel() - foreground)
+        return weights
+
+    return answer
 
 
 def _with_epsilon(labels: Tensor, classes: int) -> Tensor:
@@ -222,6 +243,12 @@ def _test_on(
     return answer
 
 
+def _shapes(layer: Pool, right: Pool) -> None:
+    features, boxes = torch.rand(2, 3, 8, 8), torch.tensor([[0.0, 0, 5, 5], [2, 1, 7, 6]]).repeat(2, 1, 1)
+    for gpu in ("cuda:0", "cuda:1"):
+        assert layer(features.to(gpu), boxes.to(gpu)).shape == right(features, boxes).shape
+
+
 BOTH = ("cuda:0", "cuda:1")
 
 EXERCISES = (
@@ -249,9 +276,29 @@ EXERCISES = (
             Mistake(
                 "entered the device",
                 "you asked `get_device()` and then called `.cuda()`. On GPUs that is right. For scores on the CPU "
-                "the number is -1, which enters nothing, and the results go to a GPU.",
+                "the number is -1, which enters nothing, so the results go to a GPU; and `.cuda(-1)` raises.",
                 POST + ", its repair",
-                answers=(_brought(_entered),),
+                answers=(_brought(_entered), _brought(lambda result, scores: result.cuda(scores.get_device()))),
+            ),
+            Mistake(
+                "a GPU by number",
+                "you wrote the number of a GPU into the function. The scores may be on a different one: ask them, "
+                "`scores.device`.",
+                "longcw/faster_rcnn_pytorch issue 3, 2017, whose author had one GPU to test on",
+                answers=(_brought(lambda result, scores: result.to("cuda:0")),),  # noqa: FL004 the mistake itself
+            ),
+            Mistake(
+                "left on the CPU",
+                "your results stay on the CPU, where NumPy made them. They belong on the device of the scores.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_brought(lambda result, scores: result),),
+            ),
+            Mistake(
+                "the others",
+                "of `others`, too, the tensors become arrays, and what is an array already has no `.cpu()`: ask "
+                "`isinstance(x, torch.Tensor)` for each.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_others_as_they_are, _others_as_tensors),
             ),
             Mistake(
                 "labels became floats",
@@ -276,16 +323,54 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "epsilon below the line",
-                "you guard the division with 1e-4. Without foreground the weight of the background is still 0, and "
-                "cross_entropy divides 0 by 0.",
+                "you guard the division alone, with 1e-4 or otherwise. Without foreground the weight of the background "
+                "is still 0, or as good as 0, and cross_entropy divides 0 by 0.",
                 POST,
-                answers=(_with_epsilon,),
+                answers=(
+                    _with_epsilon,
+                    _weighed(lambda foreground, background: foreground / background if background else 1),
+                    _weighed(lambda foreground, background: foreground / background.clamp(min=1)),
+                    _weighed(lambda foreground, background: (foreground + 1e-4) / (background + 1e-4)),
+                ),
             ),
             Mistake(
                 "no guard",
                 "you divide by the number of background rows. It can be 0.",
                 "longcw/faster_rcnn_pytorch issue 53, 2017",
-                answers=(_divided,),
+                answers=(
+                    _divided,
+                    _weighed(lambda foreground, background: foreground / background if foreground else 1),
+                ),
+            ),
+            Mistake(
+                "a count that is 1 at least",
+                "you count at least one of each. Without foreground all classes weigh 1, and yours gives the "
+                "background 1 / background.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_weighed(lambda foreground, background: foreground.clamp(min=1) / background.clamp(min=1)),),
+            ),
+            Mistake(
+                "upside down",
+                "you divided background by foreground. There is far more background, and its weight is to make up for "
+                "that: foreground / background.",
+                "tried by a reader of this notebook, 2026",
+                answers=(
+                    _weighed(
+                        lambda foreground, background: background / foreground if foreground and background else 1
+                    ),
+                ),
+            ),
+            Mistake(
+                "a share of all rows",
+                "you divided by the number of all rows. The weight is foreground / background.",
+                "tried by a reader of this notebook, 2026",
+                answers=(
+                    _weighed(
+                        lambda foreground, background: (
+                            foreground / (foreground + background) if foreground and background else 1
+                        )
+                    ),
+                ),
             ),
             Mistake(
                 "on the current device",
@@ -320,8 +405,8 @@ EXERCISES = (
             ),
             Mistake(
                 "the second GPU only",
-                "your test runs on cuda:1 alone. A layer that keeps a tensor of its first call is right there, and "
-                "breaks on the next GPU that calls it.",
+                "a layer that keeps a tensor of its first call passes your test. It is right in its first call, on any "
+                "device, and breaks when a different GPU calls it with the same sizes: call it on cuda:0 and cuda:1.",
                 "the cache of pytorch/vision issue 1255, 2019",
                 answers=(_test_on(("cuda:1",)),),
             ),
@@ -334,7 +419,8 @@ EXERCISES = (
             ),
             Mistake(
                 "one image",
-                "your test has one image, whose number is 0. A layer that takes every box from image 0 passes.",
+                "a layer that takes every box from image 0 passes your test. Either it has one image, or all its "
+                "images are equal, or it does not compare the values.",
                 POST + ", which has one image on each GPU",
                 answers=(_test_on(BOTH, images=1),),
             ),
@@ -343,6 +429,19 @@ EXERCISES = (
                 "your test compares values and not the place. A result that was left on cuda:0 has the right values.",
                 "`assert_close` compares devices, too, since torch 1.9 of 2021; `.cpu()` on both sides hides them",
                 answers=(_test_on(BOTH, place=False), _test_on(("cuda:1",), place=False)),
+            ),
+            Mistake(
+                "never fails",
+                "your test lets every layer pass, because it never raises anything. A test that *returns* False has "
+                "passed; write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(lambda layer, right: None,),
+            ),
+            Mistake(
+                "shapes only",
+                "your test looks at the shape of the result. Right or wrong, it has the same.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_shapes,),
             ),
         ),
     ),

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from course.attempt import last_line
 from course.guide_2017 import words_for
 from course.learn.exercise import TODO, Case, Exercise, Mistake
 
@@ -40,8 +41,8 @@ class Scene(Case):
                 with torch.cuda.device(k):
                     x = replica(self.args[0].to(k))
                     returned = function(x)
-                if returned is TODO:
-                    return TODO
+                if not isinstance(returned, Tensor):  # TODO, or an answer without `return`
+                    return returned
                 moved |= returned.get_device() != k
                 own |= isinstance(returned.grad_fn, torch.autograd.function.BackwardCFunction)
                 own |= bool(x._backward_hooks or returned._backward_hooks)
@@ -64,7 +65,9 @@ class Scene(Case):
 
 def _kind(error: Exception) -> str:
     words = words_for(error)
-    return "an error about devices" if words in ("gradient elsewhere", "two devices") else f"an error ({words})"
+    if words in ("gradient elsewhere", "two devices"):
+        return "an error about devices"
+    return f"an error ({last_line(error) if words == type(error).__name__ else words})"
 
 
 def crime(x: Tensor) -> Tensor:
@@ -147,7 +150,11 @@ def _device_0_in_backward() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Rule(Case):
-    """Forward and backward of the reader's function while a GPU is current, today or under the rule of 2017."""
+    """Forward and backward of the reader's function while a GPU is current, today or under the rule of 2017.
+
+    Between the two, forward is called once more, as another replica calls it, with different numbers on a different
+    device. The gradient that comes back to the function is 1, 2, 3 .. and not 1 everywhere, which hides its absence.
+    """
 
     gpu: int = 0
     old: bool = False
@@ -159,12 +166,17 @@ class Rule(Case):
             if out is TODO:
                 return TODO
             told = [str(out.device), *_rounded(out)]
+            elsewhere = "cuda:1" if x.get_device() == 0 else "cuda:0"  # noqa: FL004 any device but that of x
+            function((x.detach() + 1).to(elsewhere).requires_grad_())
+            loss = (out * torch.arange(1.0, len(out) + 1, device=out.device)).sum()
+            if loss.requires_grad and not _has_function(loss):
+                return [*told, "no Function of your own"]
             try:
                 if self.old:
                     with _device_0_in_backward():
-                        out.sum().backward()
+                        loss.backward()
                 else:
-                    out.sum().backward()
+                    loss.backward()
             except RuntimeError as error:
                 return [*told, _kind(error)]
         return [*told, "no gradient"] if x.grad is None else [*told, str(x.grad.device), *_rounded(x.grad)]
@@ -172,6 +184,17 @@ class Rule(Case):
     def show(self, name: str) -> str:
         rule = "under the rule of 2017" if self.old else "today"
         return f"{super().show(name)} and its backward, {rule}, while cuda:{self.gpu} is current,"
+
+
+def _has_function(loss: Tensor) -> bool:
+    """Whether a Function that is written in Python has a part in `loss`."""
+    nodes: list[Any] = [loss.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            return True
+        nodes += [before for before, _ in node.next_functions if before is not None]
+    return False
 
 
 def _rounded(x: Tensor) -> list[float]:
@@ -193,6 +216,37 @@ def squared(x: Tensor) -> Tensor:
             return torch.from_numpy(array).to(x.device)  # noqa: FL006 on purpose
 
     return Squared.apply(x)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _differentiated(derivative: Callable[[Tensor, Tensor], Tensor]) -> Any:
+    """An answer that is right but for `derivative(x, grad)`, both on the CPU."""
+
+    class Squared(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x.detach().square()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            (x,) = ctx.saved_tensors
+            return derivative(x.detach().cpu(), grad.cpu()).to(x.device)
+
+    return lambda x: Squared.apply(x)  # type: ignore[no-untyped-call]
+
+
+_last: dict[str, Tensor] = {}
+
+
+class _OnePlace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        _last["x"] = x.detach()
+        return x.detach().square()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return 2 * _last["x"].to(grad.device) * grad
 
 
 def _squaring(out: Callable[[Tensor, Tensor], Tensor], back: Callable[[Tensor, Tensor], Tensor]) -> Any:
@@ -222,6 +276,14 @@ def _current(result: Tensor, like: Tensor) -> Tensor:
 
 def _bare(result: Tensor, like: Tensor) -> Tensor:
     return result.cuda()  # noqa: FL001 the mistake itself
+
+
+def _first(result: Tensor, like: Tensor) -> Tensor:
+    return result.to("cuda:0") if like.is_cuda else result  # noqa: FL004 the mistake itself
+
+
+def _first_always(result: Tensor, like: Tensor) -> Tensor:
+    return result.to("cuda:0")  # noqa: FL004 the mistake itself
 
 
 def _left(result: Tensor, like: Tensor) -> Tensor:
@@ -268,6 +330,13 @@ EXERCISES = (
                 "ran.",
                 POST + ": what its author repaired",
                 answers=(lambda x: x + torch.ones(2, device="cuda:0"),),  # noqa: FL004 on purpose
+            ),
+            Mistake(
+                "left on the CPU",
+                "your result is on the CPU, and `gather` takes results from GPUs alone, so the loss is never reached. "
+                "Bring it back with `.to(x.device)`.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda x: x.cpu(),),
             ),
             Mistake(
                 "cut from the graph",
@@ -348,6 +417,48 @@ EXERCISES = (
                 "your gradient stays on the CPU, and the engine stops: the gradient of x belongs on the device of x.",
                 "tried by a reader of this notebook, 2026",
                 answers=(_squaring(_home, _left),),
+            ),
+            Mistake(
+                "a GPU by number",
+                "you wrote the number of a GPU into the function. x may be on a different one: ask it, `x.device`.",
+                "suspect 5 of this notebook; longcw/faster_rcnn_pytorch issue 3, 2017, whose author had one GPU",
+                answers=tuple(
+                    _squaring(out, back)
+                    for first in (_first, _first_always)
+                    for out, back in ((first, _home), (_home, first), (first, first))
+                ),
+            ),
+            Mistake(
+                "the gradient from above left out",
+                "your backward does not use the gradient that it is given. It is 1 only where the loss is a plain sum; "
+                "the gradient of x is 2 * x *times* that.",
+                "looked for with a gradient that is not 1 in `torch.autograd.gradcheck`, documentation of 2.15, 2026",
+                answers=(_differentiated(lambda x, grad: 2 * x),),
+            ),
+            Mistake(
+                "the derivative",
+                "your gradient has the right place and the wrong values: x * x changes by 2 * x, so the gradient is "
+                "2 * x * grad.",
+                "tried by a reader of this notebook, 2026",
+                answers=(
+                    _differentiated(lambda x, grad: x * grad),
+                    _differentiated(lambda x, grad: 2 * grad),
+                    _differentiated(lambda x, grad: 2 * x * x * grad),
+                ),
+            ),
+            Mistake(
+                "one place for all calls",
+                "your forward keeps x where the next call overwrites it, so backward of the first call finds the "
+                "numbers of the second. Keep x on `ctx`, of which each call has its own.",
+                "suspect 9 of this notebook; pytorch/pytorch issue 821, 2017",
+                answers=(lambda x: _OnePlace.apply(x),),  # type: ignore[no-untyped-call]
+            ),
+            Mistake(
+                "autograd's own",
+                "no Function has a part in your result. What autograd knows, like x * x, needs none; what NumPy "
+                "computes does, and `requires_grad_()` on its result gives it no history. Write both halves.",
+                "tried by a reader of this notebook, 2026",
+                answers=(lambda x: x * x,),
             ),
             Mistake(
                 "no gradient",

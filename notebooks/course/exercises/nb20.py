@@ -44,12 +44,62 @@ def _first_parameter(model: nn.Module, step: Callable[[], None]) -> list[str]:
     return [name for name, child in model.named_children() if next(child.parameters()).equal(before[name])]
 
 
+def _one_number(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: sum(p.sum().item() for p in child.parameters()) for name, child in model.named_children()}
+    step()
+    after = {name: sum(p.sum().item() for p in child.parameters()) for name, child in model.named_children()}
+    return [name for name in after if after[name] == before[name]]
+
+
+def _last_parameter(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: list(child.parameters())[-1].detach().clone() for name, child in model.named_children()}
+    step()
+    return [name for name, child in model.named_children() if list(child.parameters())[-1].equal(before[name])]
+
+
+def _about_equal(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    step()
+    moved = {name.split(".")[0] for name, p in model.named_parameters() if not torch.allclose(p, before[name])}
+    return [name for name, _ in model.named_children() if name not in moved]
+
+
+def _whole_state(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    step()
+    moved = {name.split(".")[0] for name, value in model.state_dict().items() if not value.equal(before[name])}
+    return [name for name, _ in model.named_children() if name not in moved]
+
+
+def _moved(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    still = left_alone(model, step)
+    return [name for name, _ in model.named_children() if name not in still]
+
+
+def _sgd(weight: nn.Parameter) -> None:
+    if weight.grad is not None:
+        weight.sub_(weight.grad, alpha=0.1)
+
+
+def _by_a_millionth(weight: nn.Parameter) -> None:
+    """What a step does where the learning rate has only begun to rise."""
+    weight.mul_(1 + 1e-6)
+
+
+def _without_a_sum(weight: nn.Parameter) -> None:
+    """Other numbers, and the same sum."""
+    numbers = weight.view(-1)
+    numbers[0] += 1
+    numbers[-1] -= 1
+
+
 @dataclass
 class _Step:
-    """Forward, backward and a step of SGD that was given the parameters whose names `owns` accepts."""
+    """Forward, backward and a step that changes the parameters whose names `owns` accepts, by default as SGD does."""
 
     model: nn.Module
     owns: Callable[[str], bool]
+    change: Callable[[nn.Parameter], None] = _sgd
 
     def __call__(self) -> None:
         self.model.zero_grad()
@@ -57,15 +107,32 @@ class _Step:
         sum((child(x).sum() for child in self.model.children()), x.new_zeros(())).backward()
         with torch.no_grad():
             for name, weight in self.model.named_parameters():
-                if self.owns(name) and weight.grad is not None:
-                    weight.sub_(weight.grad, alpha=0.1)
+                if self.owns(name):
+                    self.change(weight)
 
     def __repr__(self) -> str:
-        return "<a step>"
+        return f"<a step that changes {', '.join(filter(self.owns, dict(self.model.named_parameters()))) or 'nothing'}>"
 
 
-def _model(names: Sequence[str]) -> nn.Module:
-    return nn.ModuleDict({name: nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1)) for name in names})
+class _Parts(nn.ModuleDict):
+    """A model, shown by the names of its parts."""
+
+    def __repr__(self) -> str:
+        return f"<a model of {', '.join(self)}>"
+
+
+def _parts(names: Sequence[str], *norm: type[nn.BatchNorm1d]) -> nn.Module:
+    """Parts whose weights are 1, 2, 3, ...: drawn ones would add up with other roundings in every run."""
+    model = _Parts({name: nn.Sequential(nn.Linear(3, 2), *(n(2) for n in norm), nn.Linear(2, 1)) for name in names})
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.arange(1.0, weight.numel() + 1).view_as(weight))
+    return model
+
+
+def _parts_with_counts(names: Sequence[str]) -> nn.Module:
+    """Each part has a BatchNorm, whose running mean changes in forward and is not a parameter."""
+    return _parts(names, nn.BatchNorm1d)
 
 
 def _step_cases(random: Random) -> Sequence[Case]:
@@ -77,11 +144,19 @@ def _step_cases(random: Random) -> Sequence[Case]:
         lambda name: name.startswith("box_head."),
         lambda name: not name.startswith("rpn.") and name != "backbone.0.bias",
         lambda name: name != "backbone.0.weight",  # the first of its part rests, the others move
+        lambda name: name != "backbone.1.bias",  # the last
     ]
     some = random.sample([*names, "neck", "mask_head"], 4)
     kept = set(random.sample(some, 2))
-    models = [*(_model(names) for _ in owned), _model(some)]
+    models = [*(_parts(names) for _ in owned), _parts(some)]
     steps = [_Step(model, own) for model, own in zip(models, [*owned, lambda n: n.split(".")[0] in kept], strict=True)]
+    for make, change in (
+        (_parts, _by_a_millionth),
+        (_parts, _without_a_sum),
+        (_parts_with_counts, _sgd),
+    ):
+        models.append(make(names))
+        steps.append(_Step(models[-1], lambda name: not name.startswith("rpn."), change))
     return [Case((model, step)) for model, step in zip(models, steps, strict=True)]
 
 
@@ -138,7 +213,7 @@ class _Trainer:
         """Take over all but what is forgotten; returns the number of the next step."""
         with torch.no_grad():
             if forgets == "digits":
-                self.weights.copy_(state["weights"].half())
+                self.weights.copy_(state["weights"].float())
             elif forgets != "weights":
                 self.weights.copy_(state["weights"])
         rate = state["optimizer"]["param_groups"][0]["lr"]
@@ -164,7 +239,7 @@ def _fresh(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
 _RUNS = (
     _Run("goes on as if it had never stopped"),
     _Run("forgets the weights", "weights"),
-    _Run("keeps three or four digits of each weight", "digits"),
+    _Run("saves its float64 weights as float32", "digits"),
     _Run("forgets the optimizer's momentum", "optimizer"),
     _Run("forgets the schedule", "schedule"),
     _Run("forgets the random numbers", "noise"),
@@ -199,8 +274,23 @@ def _with_itself(run: Callable[..., list[float]]) -> None:
     assert run(stop=6) == run(stop=6)
 
 
-def _about(run: Callable[..., list[float]]) -> None:
-    assert all(abs(mine - its) < 0.1 for mine, its in zip(run(stop=6), run(), strict=True))
+def _about(tolerance: float) -> Callable[[Callable[..., list[float]]], None]:
+    def test(run: Callable[..., list[float]]) -> None:
+        assert all(abs(mine - its) <= tolerance for mine, its in zip(run(stop=6), run(), strict=True))
+
+    return test
+
+
+def _about_relative(tolerance: float) -> Callable[[Callable[..., list[float]]], None]:
+    def test(run: Callable[..., list[float]]) -> None:
+        assert all(abs(mine - its) <= tolerance * its for mine, its in zip(run(stop=6), run(), strict=True))
+
+    return test
+
+
+def _no_jump(run: Callable[..., list[float]]) -> None:
+    losses = run(stop=6)
+    assert losses[6] <= losses[5]
 
 
 def _run_cases(random: Random) -> Sequence[Case]:
@@ -243,10 +333,37 @@ EXERCISES = (
                 answers=(_every_parameter,),
             ),
             Mistake(
-                "the first parameter alone",
-                "you look at the first parameter of each part. It may rest while the others of its part move.",
+                "one parameter of each part",
+                "you look at one parameter of each part, the first or the last. It may rest while the others move.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_first_parameter,),
+                answers=(_first_parameter, _last_parameter),
+            ),
+            Mistake(
+                "one number for each part",
+                "you compare one number for each part, a sum or a mean. Numbers that move against each other leave it "
+                "as it is; compare the parameters themselves.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_one_number,),
+            ),
+            Mistake(
+                "about equal",
+                "you allow a small difference, as `allclose` does. A step with a learning rate that has only begun to "
+                "rise changes a weight by less; use `torch.equal`.",
+                "rtol=1e-5 and atol=1e-8, the defaults of `torch.allclose`, documentation of 2.15, 2026",
+                answers=(_about_equal,),
+            ),
+            Mistake(
+                "buffers counted",
+                "you compare everything in `state_dict()`. It also holds buffers, such as the running mean of a "
+                "BatchNorm, which changes in forward even where no parameter does.",
+                "`momentum` of `torch.nn.BatchNorm2d` and its running estimates, documentation of 2.15, 2026",
+                answers=(_whole_state,),
+            ),
+            Mistake(
+                "the other way round",
+                "you named the parts that moved. Asked for are those that did not.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_moved,),
             ),
         ),
     ),
@@ -290,7 +407,14 @@ EXERCISES = (
                 "you allow the losses to differ a little. The right run computes the same numbers in the same order, "
                 "so its losses are equal to the last bit, and a small difference is a fault that is still small.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_about,),
+                answers=(_about(0.1), _about(1e-4), _about_relative(0.1)),
+            ),
+            Mistake(
+                "a jump",
+                "you look for a jump of the loss at the stop. A loss rises and falls from batch to batch, and most of "
+                "what is forgotten makes no jump. Compare with the run that never stopped.",
+                "seen as a jump, once it is large: matterport/Mask_RCNN issue 1726, 2019",
+                answers=(_no_jump,),
             ),
         ),
     ),

@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Ended, Exercise, Mistake, Trial
 
 Overlaps = Sequence[Sequence[float]]
 
@@ -55,6 +55,51 @@ def _nearest_of_all(overlaps: Overlaps, ignored: Sequence[bool]) -> list[str]:
     return words
 
 
+def _first_that_fits(overlaps: Overlaps, ignored: Sequence[bool]) -> list[str]:
+    """The order of the objects decides, and not the overlap."""
+    return judge_boxes([[float(overlap >= 0.5) for overlap in row] for row in overlaps], ignored)
+
+
+def _more_than_half(overlaps: Overlaps, ignored: Sequence[bool]) -> list[str]:
+    return judge_boxes([[overlap if overlap > 0.5 else 0.0 for overlap in row] for row in overlaps], ignored)
+
+
+def _uses_up(overlaps: Overlaps, ignored: Sequence[bool]) -> list[str]:
+    free, words = [True] * len(ignored), []
+    for row in overlaps:
+        fitting = [k for k, overlap in enumerate(row) if overlap >= 0.5 and free[k]]
+        best = max(fitting, key=lambda k: (not ignored[k], row[k]), default=None)
+        words.append("wrong" if best is None else "ignored" if ignored[best] else "right")
+        if best is not None:
+            free[best] = False
+    return words
+
+
+def _ignored_first(overlaps: Overlaps, ignored: Sequence[bool]) -> list[str]:
+    words = []
+    for row, word in zip(overlaps, judge_boxes(_hidden(overlaps, ignored), ignored), strict=True):
+        excused = any(skip and overlap >= 0.5 for skip, overlap in zip(ignored, row, strict=True))
+        words.append("ignored" if excused else word)
+    return words
+
+
+def _hidden(overlaps: Overlaps, ignored: Sequence[bool]) -> Overlaps:
+    """Without the boxes that overlap an ignored object, so that they take nothing."""
+    excused = [any(skip and overlap >= 0.5 for skip, overlap in zip(ignored, row, strict=True)) for row in overlaps]
+    return [[0.0] * len(row) if out else row for row, out in zip(overlaps, excused, strict=True)]
+
+
+def _largest_of_free_and_ignored(overlaps: Overlaps, ignored: Sequence[bool]) -> list[str]:
+    free, words = [True] * len(ignored), []
+    for row in overlaps:
+        fitting = [k for k, overlap in enumerate(row) if overlap >= 0.5 and free[k]]
+        best = max(fitting, key=lambda k: row[k], default=None)
+        words.append("wrong" if best is None else "ignored" if ignored[best] else "right")
+        if best is not None and not ignored[best]:
+            free[best] = False
+    return words
+
+
 def _overlap_cases(random: Random) -> Sequence[Case]:
     fixed: list[tuple[Overlaps, list[bool]]] = [
         ([[0.9], [0.8]], [False]),
@@ -62,6 +107,7 @@ def _overlap_cases(random: Random) -> Sequence[Case]:
         ([[0.6, 0.8], [0.9, 0.1]], [False, True]),
         ([[0.7, 0.8], [0.6, 0.9]], [False, False]),
         ([[0.4, 0.3], [0.49, 0.5]], [False, True]),
+        ([[0.6, 0.9], [0.7, 0.1]], [False, False]),
     ]
     drawn = []
     for _ in range(12):
@@ -163,6 +209,11 @@ def _wrong_ones_last(program: Callable[[Sequence[bool], int], float]) -> None:
     assert abs(program(right, 7) - average_precision(right, 7)) < 1e-9
 
 
+def _falling(program: Callable[[Sequence[bool], int], float]) -> None:
+    right = [True, False, True, False]
+    assert abs(program(right, 5) - average_precision(right, 5)) < 1e-9
+
+
 def _bit_for_bit(program: Callable[[Sequence[bool], int], float]) -> None:
     for right in ([False, True, True], [False, True, False, True, True]):
         assert program(right, 7) == average_precision(right, 7)
@@ -170,6 +221,12 @@ def _bit_for_bit(program: Callable[[Sequence[bool], int], float]) -> None:
 
 def _returns(program: Callable[[Sequence[bool], int], float]) -> bool:
     return abs(program([False, True, True], 4) - average_precision([False, True, True], 4)) < 1e-9
+
+
+def _refuses_the_loops(cases: Sequence[Case], given: Sequence[object]) -> bool:
+    """One right program passes, and the other does not."""
+    ended = {case.args[0].compute: end for case, end in zip(cases, given, strict=True)}
+    return ended[average_precision] == Ended(True) and ended[_by_loops] == Ended(False)
 
 
 def _program_cases(random: Random) -> Sequence[Case]:
@@ -216,6 +273,32 @@ EXERCISES = (
                 "pycocotools, `COCOeval.evaluateImg`, 2014: matched and ignored objects are passed over",
                 answers=(_nearest_of_all,),
             ),
+            Mistake(
+                "the first that fits",
+                "you take the first object that fits. A box prefers the one that it overlaps most, and leaves the "
+                "others to the boxes behind it.",
+                "tried by a reader of this notebook, 2026",
+                answers=(_first_that_fits,),
+            ),
+            Mistake(
+                "more than half",
+                "you ask for more than 0.5. A box that overlaps by exactly 0.5 fits.",
+                "pycocotools, `COCOeval.evaluateImg`, 2014, passes over what lies below the threshold",
+                answers=(_more_than_half,),
+            ),
+            Mistake(
+                "ignored objects are used up",
+                "you let an ignored object excuse one box. It may excuse any number of them, because nobody takes it.",
+                "pycocotools, `COCOeval.evaluateImg`, 2014, where a crowd is matched again and again",
+                answers=(_uses_up,),
+            ),
+            Mistake(
+                "an ignored object first",
+                "you ignore a box because it overlaps an ignored object, also where it fits one that counts. What "
+                "counts comes first, even where the overlap is smaller.",
+                "pycocotools, `COCOeval.evaluateImg`, 2014, sorts the ignored ones to the end",
+                answers=(_ignored_first, _largest_of_free_and_ignored),
+            ),
         ),
     ),
     Exercise(
@@ -246,10 +329,11 @@ EXERCISES = (
             ),
             Mistake(
                 "the wrong ones last",
-                "in your list no wrong box stands before a right one. Then the precision never rises again, and "
-                "whether a program takes the best at this recall or a larger one makes no difference.",
+                "in your list the precision is never higher at a right box than at the one before it. Then the best "
+                "precision at this recall or a larger one is the one at this recall, and a program that takes no "
+                "maximum passes. Begin the list with a wrong box.",
                 "a program that takes no maximum and passes such a test: scikit-learn issue 30147, 2024",
-                answers=(_wrong_ones_last,),
+                answers=(_wrong_ones_last, _falling),
             ),
             Mistake(
                 "bit for bit",
@@ -257,6 +341,7 @@ EXERCISES = (
                 "digits of a float depend.",
                 "asked about in pytorch/pytorch issue 14007, 2018",
                 answers=(_bit_for_bit,),
+                recognise=_refuses_the_loops,
             ),
             Mistake(
                 "never fails",

@@ -1,62 +1,17 @@
-"""Exercises of notebook 22: VOC's corners, boxes back in their picture, and the annotation behind a loss."""
+"""Exercises of notebook 22: the picture behind a loss, a checker of annotations, and the test for a reader of VOC."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Any
+from xml.etree import ElementTree
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Mistake, Trial
 
 Box = tuple[float, float, float, float]
-
-
-def voc_box(box: Box) -> Box:
-    xmin, ymin, xmax, ymax = box
-    return xmin - 1, ymin - 1, xmax, ymax
-
-
-def _as_written(box: Box) -> Box:
-    return box
-
-
-def _all_minus_one(box: Box) -> Box:
-    xmin, ymin, xmax, ymax = box
-    return xmin - 1, ymin - 1, xmax - 1, ymax - 1
-
-
-def _voc_cases(random: Random) -> Sequence[Case]:
-    drawn = []
-    for _ in range(20):
-        x, y = random.randint(1, 300), random.randint(1, 200)
-        drawn.append((x, y, x + random.randint(0, 200), y + random.randint(0, 150)))
-    return [Case((box,)) for box in [(1, 1, 500, 375), (1, 1, 1, 1), (48, 240, 195, 371), *drawn]]
-
-
-def box_in_picture(box: Box, canvas: tuple[int, int], picture: tuple[int, int]) -> Box:
-    scale = min(canvas[0] / picture[0], canvas[1] / picture[1])
-    return tuple(edge / scale for edge in box)  # type: ignore[return-value]
-
-
-def _longer_sides(box: Box, canvas: tuple[int, int], picture: tuple[int, int]) -> Box:
-    scale = max(canvas) / max(picture)
-    return tuple(edge / scale for edge in box)  # type: ignore[return-value]
-
-
-def _sides_swapped(box: Box, canvas: tuple[int, int], picture: tuple[int, int]) -> Box:
-    return box_in_picture(box, canvas, (picture[1], picture[0]))
-
-
-def _picture_cases(random: Random) -> Sequence[Case]:
-    fixed = [((10.0, 20.0, 110.0, 80.0), (320, 320), (480, 640)), ((0.0, 0.0, 96.0, 128.0), (128, 128), (400, 300))]
-    cases = [Case(arguments) for arguments in fixed]
-    for _ in range(20):
-        height, width = random.randint(50, 900), random.randint(50, 900)
-        canvas = (32 * random.randint(2, 13), 32 * random.randint(2, 13))
-        scale = min(canvas[0] / height, canvas[1] / width)
-        x1, y1 = random.uniform(0, 0.5) * width * scale, random.uniform(0, 0.5) * height * scale
-        box = (x1, y1, x1 + 0.4 * width * scale, y1 + 0.4 * height * scale)
-        cases.append(Case((box, canvas, (height, width))))
-    return cases
+Size = tuple[int, int]
+Objects = Sequence[tuple[str, Box]]
+Reader = Callable[[str], Objects]
 
 
 def culprits(sums: dict[str, list[float]], image_ids: list[int]) -> list[int]:
@@ -93,71 +48,242 @@ def _culprit_cases(random: Random) -> Sequence[Case]:
     return cases
 
 
-def _close(given: Any, expected: Any) -> bool:
-    return len(given) == len(expected) and all(
-        math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6) for a, b in zip(given, expected, strict=True)
+def faults(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    """What is wrong with an annotation, in words; sizes are (width, height), boxes are edges x1, y1, x2, y2."""
+    found = []
+    if annotated is not None and min(annotated) > 0 and annotated != image:
+        found.append("other size")
+    if not objects:
+        found.append("empty")
+    width, height = image
+    for number, (name, (x1, y1, x2, y2)) in enumerate(objects):
+        if name not in class_names:
+            found.append("unknown class")
+        elif not (all(map(math.isfinite, (x1, y1, x2, y2))) and x1 < x2 and y1 < y2):
+            found.append("no area")
+        elif min(x1, y1) < -1 or x2 > width + 1 or y2 > height + 1:
+            found.append("outside")
+        elif (name, (x1, y1, x2, y2)) in objects[:number]:
+            found.append("twice")
+    return found
+
+
+def _by_comparisons(
+    annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str], slack: float = 1
+) -> list[str]:
+    """As `audit` of the notebook compares, with all other words: a comparison with nan is false."""
+    found = ["other size"] if annotated is not None and min(annotated) > 0 and annotated != image else []
+    found += [] if objects else ["empty"]
+    for number, (name, (x1, y1, x2, y2)) in enumerate(objects):
+        if name not in class_names:
+            found.append("unknown class")
+        elif x2 <= x1 or y2 <= y1:
+            found.append("no area")
+        elif x1 < -slack or y1 < -slack or x2 > image[0] + slack or y2 > image[1] + slack:
+            found.append("outside")
+        elif (name, (x1, y1, x2, y2)) in objects[:number]:
+            found.append("twice")
+    return found
+
+
+def _without_inf(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    finite = [(name, tuple(min(edge, 1e9) for edge in box)) for name, box in objects]
+    return faults(annotated, image, [(name, (a, b, c, d)) for name, (a, b, c, d) in finite], class_names)
+
+
+def _nobody_home(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    return [word for word in faults(annotated, image, objects, class_names) if word != "empty"]
+
+
+def _zero_is_a_size(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    found = faults(None, image, objects, class_names)
+    return found if annotated in (None, image) else ["other size", *found]
+
+
+def _none_is_a_size(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    found = faults(None, image, objects, class_names)
+    return found if annotated == image else ["other size", *found]
+
+
+def _to_the_pixel(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    finite = faults(annotated, image, objects, class_names)
+    if any(not math.isfinite(edge) for _, box in objects for edge in box):
+        return finite
+    return _by_comparisons(annotated, image, objects, class_names, slack=0)
+
+
+def _first_alone(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    return faults(annotated, image, objects, class_names)[:1]
+
+
+def _height_first(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    turned = None if annotated is None else (annotated[1], annotated[0])
+    return faults(turned, (image[1], image[0]), objects, class_names)
+
+
+def _fault_cases(random: Random) -> Sequence[Case]:
+    cat, dog = ("cat", (10.0, 20.0, 50.0, 60.0)), ("dog", (100.0, 30.0, 180.0, 70.0))
+    nan, size, known = math.nan, (200, 100), ("cat", "dog")
+    fixed: list[tuple[Size | None, Size, Objects]] = [
+        (size, size, [cat, dog]),
+        ((0, 0), size, [cat]),
+        (None, size, [dog]),
+        ((100, 200), size, [cat]),
+        (size, size, []),
+        (size, size, [("cat", (10.0, nan, 50.0, 60.0))]),
+        (size, size, [("cat", (nan, nan, nan, nan)), dog]),
+        (size, size, [("cat", (10.0, 20.0, 10.0, 60.0)), ("dog", (50.0, 20.0, 10.0, 60.0))]),
+        (size, size, [("cat", (-1.0, 20.0, 50.0, 101.0))]),
+        (size, size, [("cat", (10.0, 20.0, 900.0, 60.0)), ("dgo", (1.0, 2.0, 30.0, 40.0))]),
+        (size, size, [("cat", (10.0, 20.0, math.inf, 60.0)), cat, cat]),
+    ]
+    cases = [Case((annotated, image, objects, known)) for annotated, image, objects in fixed]
+    for _ in range(12):
+        width, height = random.randint(60, 300), random.randint(60, 300)
+        objects = [_drawn(random, width, height) for _ in range(random.randint(0, 4))]
+        annotated = random.choice([(width, height), (width, height), (0, 0), None, (height, width)])
+        cases.append(Case((annotated, (width, height), objects, known)))
+    return cases
+
+
+def _drawn(random: Random, width: int, height: int) -> tuple[str, Box]:
+    x1, y1 = random.randint(0, width // 2), random.randint(0, height // 2)
+    x2, y2 = random.randint(x1, width), random.randint(y1, height)
+    edges = [float(x1), float(y1), float(x2), float(y2)]
+    if random.random() < 0.3:
+        edges[random.randrange(4)] = random.choice([math.nan, -1.0, -40.0, 900.0])
+    return random.choice(["cat", "dog", "dog", "cow"]), (edges[0], edges[1], edges[2], edges[3])
+
+
+EDGES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def read_voc(text: str) -> Objects:
+    """The objects of an annotation: names, and corners x1, y1, x2, y2 whose width is x2 - x1."""
+    found = []
+    for thing in ElementTree.fromstring(text).iter("object"):
+        xmin, ymin, xmax, ymax = (float(thing.findtext(f"bndbox/{edge}", "nan")) for edge in EDGES)
+        found.append((thing.findtext("name", ""), (xmin - 1, ymin - 1, xmax, ymax)))
+    return found
+
+
+def _in_whole_pixels(text: str) -> Objects:
+    """The same in whole numbers, each edge looked for by its name."""
+    found = []
+    for thing in ElementTree.fromstring(text).findall("object"):
+        edges = {edge.tag: int(edge.text or 0) for edge in thing.iter() if edge.tag in EDGES}
+        found.append((thing.findtext("name", ""), (edges["xmin"] - 1, edges["ymin"] - 1, edges["xmax"], edges["ymax"])))
+    return found
+
+
+def _as_written(text: str) -> Objects:
+    return [(name, (x1 + 1, y1 + 1, x2, y2)) for name, (x1, y1, x2, y2) in read_voc(text)]
+
+
+def _minus_one(text: str) -> Objects:
+    return [(name, (x1, y1, x2 - 1, y2 - 1)) for name, (x1, y1, x2, y2) in read_voc(text)]
+
+
+def _plus_one(text: str) -> Objects:
+    return [(name, (x1 + 1, y1 + 1, x2 + 1, y2 + 1)) for name, (x1, y1, x2, y2) in read_voc(text)]
+
+
+def _by_position(text: str) -> Objects:
+    found = []
+    for thing in ElementTree.fromstring(text).iter("object"):
+        first, second, third, fourth = (float(edge.text or 0) for edge in thing.findall("bndbox/*"))
+        found.append((thing.findtext("name", ""), (first - 1, second - 1, third, fourth)))
+    return found
+
+
+def _width_and_height(text: str) -> Objects:
+    return [(name, (x1, y1, x2 - x1, y2 - y1)) for name, (x1, y1, x2, y2) in read_voc(text)]
+
+
+def _first_object(text: str) -> Objects:
+    return read_voc(text)[:1]
+
+
+@dataclass(frozen=True)
+class _Program:
+    words: str
+    read: Reader
+
+    def __call__(self, text: str) -> Objects:
+        return self.read(text)
+
+    def __repr__(self) -> str:
+        return f"<a reader that {self.words}>"
+
+
+_PROGRAMS = (
+    _Program("looks for each edge by its name", read_voc),
+    _Program("does the same in whole numbers", _in_whole_pixels),
+    _Program("takes the numbers as they are written", _as_written),
+    _Program("subtracts one from all four edges", _minus_one),
+    _Program("adds one to the right and lower edges", _plus_one),
+    _Program("takes the edges in the order in which they stand", _by_position),
+    _Program("returns width and height for the right and lower edges", _width_and_height),
+    _Program("reads the first object alone", _first_object),
+)
+
+
+def check_reader(read: Reader) -> None:
+    """Two objects, the second with its edges in a different order; no two of the eight numbers are the same."""
+    first = "<xmin>11</xmin><ymin>22</ymin><xmax>33</xmax><ymax>55</ymax>"
+    second = "<ymin>7</ymin><xmin>60</xmin><ymax>41</ymax><xmax>94</xmax>"
+    text = "".join(
+        f"<object><name>{name}</name><bndbox>{edges}</bndbox></object>" for name, edges in [("8", first), ("3", second)]
     )
+    found = [(name, tuple(box)) for name, box in read(f"<annotation>{text}</annotation>")]
+    assert found == [("8", (10, 21, 33, 55)), ("3", (59, 6, 94, 41))]
+
+
+def _annotation(*boxes: str) -> str:
+    things = "".join(f"<object><name>8</name><bndbox>{edges}</bndbox></object>" for edges in boxes)
+    return f"<annotation>{things}</annotation>"
+
+
+ONE = "<xmin>11</xmin><ymin>22</ymin><xmax>33</xmax><ymax>55</ymax>"
+OTHER_WAY = "<ymin>7</ymin><xmin>60</xmin><ymax>41</ymax><xmax>94</xmax>"
+
+
+def _one_as_usual(read: Reader) -> None:
+    ((_, box),) = read(_annotation(ONE))
+    assert tuple(box) == (10, 21, 33, 55)
+
+
+def _one_object(read: Reader) -> None:
+    ((_, box),) = read(_annotation(OTHER_WAY))
+    assert tuple(box) == (59, 6, 94, 41)
+
+
+def _usual_order(read: Reader) -> None:
+    assert [tuple(box) for _, box in read(_annotation(ONE, ONE))] == [(10, 21, 33, 55)] * 2
+
+
+def _sizes_alone(read: Reader) -> None:
+    sizes = [(x2 - x1, y2 - y1) for _, (x1, y1, x2, y2) in read(_annotation(ONE, OTHER_WAY))]
+    assert sizes == [(23, 34), (35, 35)]
+
+
+def _expects_as_written(read: Reader) -> None:
+    assert [tuple(box) for _, box in read(_annotation(ONE, OTHER_WAY))] == [(11, 22, 33, 55), (60, 7, 94, 41)]
+
+
+def _expects_minus_one(read: Reader) -> None:
+    assert [tuple(box) for _, box in read(_annotation(ONE, OTHER_WAY))] == [(10, 21, 32, 54), (59, 6, 93, 40)]
+
+
+def _returns(read: Reader) -> bool:
+    return [tuple(box) for _, box in read(_annotation(ONE, OTHER_WAY))] == [(10, 21, 33, 55), (59, 6, 94, 41)]
+
+
+def _reader_cases(random: Random) -> Sequence[Case]:
+    return [Trial((program,)) for program in random.sample(_PROGRAMS, len(_PROGRAMS))]
 
 
 EXERCISES = (
-    Exercise(
-        key="22.voc_box",
-        task="VOC's (xmin, ymin, xmax, ymax), whole pixels counted from 1 with both ends inside, as corners x1, y1, "
-        "x2, y2 whose width is x2 - x1.",
-        reference=voc_box,
-        cases=_voc_cases,
-        agree=_close,
-        hints=(
-            "How wide is the box from pixel 1 to pixel 1?",
-            "It is one pixel wide, and begins where the picture begins: 0 to 1.",
-            "The left and upper edge move by one, the right and lower edge stay: (xmin - 1, ymin - 1, xmax, ymax).",
-        ),
-        mistakes=(
-            Mistake(
-                "taken as written",
-                "you took the numbers as they stand: a box from pixel 1 to pixel 1 has no width then, and none reaches "
-                "the left edge of its picture.",
-                "endernewton/tf-faster-rcnn issue 107, 2017: the advice is to take the - 1 away; right for the asker, "
-                "whose file counted from 0",
-                answers=(_as_written,),
-            ),
-            Mistake(
-                "one off everywhere",
-                "you subtracted one from all four. The pixels now count from 0, with both ends inside still: every "
-                "width is one too small, unless the + 1 is kept in all code that follows.",
-                "the reader of py-faster-rcnn, 2015, quoted in endernewton/tf-faster-rcnn issue 107, 2017",
-                answers=(_all_minus_one,),
-            ),
-        ),
-    ),
-    Exercise(
-        key="22.box_in_picture",
-        task="A box on a canvas (height, width) where the picture (height, width), shrunk or enlarged in its own "
-        "proportions, stands at the top left: where is the box in the picture?",
-        reference=box_in_picture,
-        cases=_picture_cases,
-        agree=_close,
-        hints=(
-            "By one number for both directions: proportions are kept.",
-            "The picture was enlarged until its first side was full: by the smaller of canvas / picture.",
-            "Divide all four corners by min(canvas[0] / picture[0], canvas[1] / picture[1]).",
-        ),
-        mistakes=(
-            Mistake(
-                "longer side by longer side",
-                "you divided the longer sides by each other. That is right for a square canvas, and wrong where the "
-                "shorter side fills up first.",
-                "ultralytics/yolov3 issue 1459, 2020: boxes shift when height and width differ",
-                answers=(_longer_sides,),
-            ),
-            Mistake(
-                "height and width swapped",
-                "you took (width, height) for (height, width): a tensor has its height first, Pillow's `size` last.",
-                "endernewton/tf-faster-rcnn issue 107, 2017: annotations with width and height the wrong way round",
-                answers=(_sides_swapped,),
-            ),
-        ),
-    ),
     Exercise(
         key="22.culprits",
         task="Loss sums of a batch, name to one number an image, and the images' ids: the ids of the images of which "
@@ -187,6 +313,131 @@ EXERCISES = (
                 "you looked at the first loss only; a broken box shows in the losses of boxes.",
                 "jwyang/faster-rcnn.pytorch issue 193, 2018, where rpn_box alone is nan",
                 answers=(_first_loss_only,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="22.faults",
+        task='A list of words: "other size" and "empty" for the picture, then for each object, in order, the first '
+        'that holds of "unknown class", "no area", "outside" and "twice"; nothing for a sound object.',
+        reference=faults,
+        cases=_fault_cases,
+        hints=(
+            "Begin with `audit`. Which comparisons are false for nan, and what runs when there are no objects?",
+            "Ask for what is right: `x1 < x2` is false for nan, so `not x1 < x2` finds it; `math.isfinite` finds inf.",
+            "`annotated` may be None, or have a 0 in it; then it says nothing. One pixel beyond an edge is allowed.",
+        ),
+        mistakes=(
+            Mistake(
+                "nan passes",
+                "a box with a coordinate that is nan passes your checks: every comparison with nan is false, "
+                "`x2 <= x1` as well as `x2 > width`. Ask `math.isfinite`, or for `not x1 < x2`.",
+                "kornia/kornia issue 4238, 2026: nan passes a check that rejects what is too large",
+                answers=(_by_comparisons,),
+            ),
+            Mistake(
+                "inf is not nan",
+                "you ask for `x1 < x2`, which finds nan and lets inf pass: a box that ends at inf has its edges in the "
+                "right order. It is not a finite number either; ask `math.isfinite`.",
+                "roboflow/supervision issue 2502, 2026: boxes with nan or inf are accepted",
+                answers=(_without_inf,),
+            ),
+            Mistake(
+                "empty passes",
+                "you say nothing of a picture without objects. A loop over no objects finds no fault, but perhaps "
+                "nobody has annotated this picture yet.",
+                "open-edge-platform/geti issue 4891, 2025: empty on purpose, or not annotated yet?",
+                answers=(_nobody_home,),
+            ),
+            Mistake(
+                "a size of 0 x 0",
+                "you took None, or a size with a 0 in it, for the size of a picture. Some tools write 0 x 0 when they "
+                "do not know it; the boxes may still be right.",
+                "HumanSignal/labelImg issue 59, 2017: width and height are both zero in the XML file",
+                answers=(_zero_is_a_size, _none_is_a_size),
+            ),
+            Mistake(
+                "to the pixel",
+                "you report boxes that stand out by one pixel. Files that count from 0 are read as if they counted "
+                "from 1, so a pixel too much is common, and hundreds of such lines hide the real faults.",
+                "umautobots/vod-converter issue 26, 2019: a box over the full width begins at -1",
+                answers=(_to_the_pixel,),
+            ),
+            Mistake(
+                "the first fault alone",
+                "you stop at the first fault. Whoever mends it and runs the program again then meets the next one.",
+                "sovit-123/fasterrcnn-pytorch-training-pipeline issue 44, 2023: 'Got another error'",
+                answers=(_first_alone,),
+            ),
+            Mistake(
+                "height first",
+                "you compared x with the height and y with the width. Sizes are (width, height) here, as Pillow has "
+                "them; the shape of a tensor has the height first.",
+                "facebookresearch/detectron2 issue 1861, 2020: height and width values are swapped",
+                answers=(_height_first,),
+            ),
+        ),
+    ),
+    Exercise(
+        key="22.check_reader",
+        task="A test: `read(text)` takes the XML of a VOC annotation and returns its objects, (name, (x1, y1, x2, y2)) "
+        "each. Raise an AssertionError unless the corners are right: VOC counts pixels from 1, both ends inside.",
+        reference=check_reader,
+        cases=_reader_cases,
+        hints=(
+            "Which corners has the box from pixel 1 to pixel 1? It is one pixel wide and begins at the edge: 0 to 1.",
+            "The wrong readers differ in objects, in the order of edges, in the corner and in the size: try them all.",
+            "Two objects, one with ymin before xmin; xmin 11, ymin 22, xmax 33, ymax 55 becomes (10, 21, 33, 55).",
+        ),
+        mistakes=(
+            Mistake(
+                "the usual order",
+                "in your annotation the edges stand in the usual order, so a reader passes that takes the first for "
+                "xmin and the second for ymin. XML promises no order, and some tools write ymin first.",
+                "sglvladi/TensorFlowObjectDetectionTutorial pull request 67, 2020; datitran/raccoon_dataset pull "
+                "request 74, 2018",
+                answers=(_usual_order,),
+            ),
+            Mistake(
+                "one object in the usual order",
+                "your annotation has one object, with its edges in the usual order. Two wrong readers pass: one that "
+                "returns the first object alone, and one that takes the edges in the order in which they stand.",
+                "edges in a different order: datitran/raccoon_dataset pull request 74, 2018",
+                answers=(_one_as_usual,),
+            ),
+            Mistake(
+                "one object",
+                "your annotation has one object. A reader that returns the first alone passes.",
+                "a reader with `find` instead of `findall`: tensorflow/models issue 1881, 2020",
+                answers=(_one_object,),
+            ),
+            Mistake(
+                "sizes alone",
+                "you compare widths and heights alone. A box of the right size may stand a pixel beside its place.",
+                "a + 1 at the right and lower edges: chenyuntc/simple-faster-rcnn-pytorch issue 176, 2020",
+                answers=(_sizes_alone,),
+            ),
+            Mistake(
+                "taken as written",
+                "your test wants the numbers as they stand, so it fails a right reader: a box from pixel 1 to pixel 1 "
+                "would have no width, and none would reach the left edge of its picture.",
+                "endernewton/tf-faster-rcnn issue 107, 2017: the advice is to take the - 1 away; right for the asker, "
+                "whose file counted from 0",
+                answers=(_expects_as_written,),
+            ),
+            Mistake(
+                "one off everywhere",
+                "your test wants one less at all four edges, so it fails a right reader: the pixels then count from 0, "
+                "with both ends inside still, and every width is one too small.",
+                "shiyemin/voc2coco issue 1, 2018, asks whether xmax should be subtracted from, too",
+                answers=(_expects_minus_one,),
+            ),
+            Mistake(
+                "never fails",
+                "your test lets every reader pass, because it never raises anything. A test that *returns* False has "
+                "passed; write `assert`.",
+                "pytest warns about tests that return something since version 7.2, 2022",
+                answers=(_returns,),
             ),
         ),
     ),

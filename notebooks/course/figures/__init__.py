@@ -1,6 +1,7 @@
 """Figures of the series: pure functions from state to SVG with a text alternative."""
 
 from course.figures.anchor_fit import anchor_fit
+from course.figures.annotated_panel import annotated_panel
 from course.figures.balance_bars import balance_bars
 from course.figures.bars import bars
 from course.figures.call_trace import CallTrace, trace_calls
@@ -19,7 +20,7 @@ from course.figures.found_panel import found_panel
 from course.figures.idle_heatmap import idle_heatmap
 from course.figures.memory_shares import memory_shares
 from course.figures.memory_timeline import megabytes, memory_timeline
-from course.figures.palette import KIND_COLOURS
+from course.figures.palette import GPU_COLOURS, KIND_COLOURS
 from course.figures.panels import Panel, panels
 from course.figures.pipeline_slots import pipeline_slots
 from course.figures.placement import Placement, placement
@@ -46,6 +47,7 @@ from course.figures.widgets import sliders
 from course.figures.worst_errors import worst_errors
 
 __all__ = [
+    "GPU_COLOURS",
     "KIND_COLOURS",
     "CallTrace",
     "Canvas",
@@ -60,6 +62,7 @@ __all__ = [
     "Tile",
     "Use",
     "anchor_fit",
+    "annotated_panel",
     "balance_bars",
     "bars",
     "case_board",

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from course.figures.palette import BLACK, BLUE, VERMILLION
+from course.figures.palette import BLACK, RIGHT_COLOUR, WRONG_COLOUR
 from course.figures.svg import FAINT, RULE, Canvas, Figure
 from frcnn_lite.ops import box_iou
 
@@ -37,9 +37,9 @@ def anchor_fit(boxes: ArrayLike, sizes: Sequence[float], ratios: Sequence[float]
     for (width, height), is_reached in zip(shapes, reached, strict=True):
         x, y = _place(width, height, low, high)
         if is_reached:
-            canvas.circle(x, y, 3.5, fill=BLUE, fill_opacity=0.6)
+            canvas.circle(x, y, 3.5, fill=RIGHT_COLOUR, fill_opacity=0.6)
         else:
-            canvas.rect(x - 3.5, y - 3.5, 7, 7, fill="none", stroke=VERMILLION, stroke_width=1.8)
+            canvas.rect(x - 3.5, y - 3.5, 7, 7, fill="none", stroke=WRONG_COLOUR, stroke_width=1.8)
     for width, height in anchors:
         x, y = _place(width, height, low, high)
         canvas.line(x - 8, y, x + 8, y, stroke=BLACK, stroke_width=2.5)
@@ -80,9 +80,9 @@ def _draw_axes(canvas: Canvas, low: float, high: float) -> None:
 
 def _draw_legend(canvas: Canvas, reached: int, missed: int, anchors: int) -> None:
     x, y = LEFT + SIDE + 24, TOP + 14
-    canvas.circle(x, y, 3.5, fill=BLUE, fill_opacity=0.6)
+    canvas.circle(x, y, 3.5, fill=RIGHT_COLOUR, fill_opacity=0.6)
     canvas.text(x + 14, y + 4, f"{reached} boxes reached", size=12)
-    canvas.rect(x - 3.5, y + 20.5, 7, 7, fill="none", stroke=VERMILLION, stroke_width=1.8)
+    canvas.rect(x - 3.5, y + 20.5, 7, 7, fill="none", stroke=WRONG_COLOUR, stroke_width=1.8)
     canvas.text(x + 14, y + 28, f"{missed} out of reach", size=12)
     canvas.line(x - 7, y + 48, x + 7, y + 48, stroke=BLACK, stroke_width=2.5)
     canvas.line(x, y + 41, x, y + 55, stroke=BLACK, stroke_width=2.5)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from course.figures.palette import BLUE, ORANGE
+from course.figures.palette import KIND_COLOURS
 from course.figures.svg import RULE, Canvas, Figure
 
 BAR, GAP, TOP, LENGTH, RIGHT = 22, 10, 48, 360, 120
@@ -13,7 +13,7 @@ def bars(
     title: str,
     unit: str = "",
     marked: str | None = None,
-    colours: Sequence[str] = (BLUE, ORANGE),
+    colours: Sequence[str] = KIND_COLOURS[1:3],
 ) -> Figure:
     """One bar a name, its length in proportion to its value (0 or more); `marked` gets the second of the colours."""
     if not values or min(values.values()) < 0:

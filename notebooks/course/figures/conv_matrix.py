@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.figures.palette import BLUE, ORANGE, blend
+from course.figures.palette import KIND_COLOURS, blend
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
 PIXEL, CELL = 22, 11
@@ -38,17 +38,21 @@ def conv_matrix(
     _caption(canvas, output_x, "output", f"{oh} x {ow}")
     _grid(canvas, steps.padded, LEFT, TOP, PIXEL)
     for y, x in steps.taps(position):
-        canvas.rect(LEFT + x * PIXEL, TOP + y * PIXEL, PIXEL, PIXEL, fill="none", stroke=ORANGE, stroke_width=3)
+        canvas.rect(
+            LEFT + x * PIXEL, TOP + y * PIXEL, PIXEL, PIXEL, fill="none", stroke=KIND_COLOURS[2], stroke_width=3
+        )
     _grid(canvas, steps.matrix, matrix_x, TOP, CELL)
     row_y = TOP + position * CELL
-    canvas.rect(matrix_x, row_y, kh * kw * CELL, CELL, fill="none", stroke=ORANGE, stroke_width=3)
+    canvas.rect(matrix_x, row_y, kh * kw * CELL, CELL, fill="none", stroke=KIND_COLOURS[2], stroke_width=3)
     _grid(canvas, steps.filters.reshape(-1, 1), filter_x, TOP, CELL)
-    canvas.rect(filter_x, TOP, CELL, kh * kw * CELL, fill="none", stroke=BLUE, stroke_width=3)
+    canvas.rect(filter_x, TOP, CELL, kh * kw * CELL, fill="none", stroke=KIND_COLOURS[0], stroke_width=3)
     canvas.text(filter_x - GAP / 2, TOP + kh * kw * CELL / 2 + 5, "·", size=22, anchor="middle")
     canvas.text(output_x - GAP / 2, TOP + kh * kw * CELL / 2 + 5, "=", size=18, anchor="middle")
     _grid(canvas, steps.output, output_x, TOP, PIXEL)
     y, x = divmod(position, ow)
-    canvas.rect(output_x + x * PIXEL, TOP + y * PIXEL, PIXEL, PIXEL, fill="none", stroke=ORANGE, stroke_width=3)
+    canvas.rect(
+        output_x + x * PIXEL, TOP + y * PIXEL, PIXEL, PIXEL, fill="none", stroke=KIND_COLOURS[2], stroke_width=3
+    )
     return canvas.figure()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from course.figures.palette import GPU_COLOURS
+from course.figures.palette import KIND_COLOURS
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure, number
 
 WIDTH, HEIGHT = 640, 300
@@ -19,7 +19,7 @@ def curves(
     x_label: str = "step",
     y_label: str = "loss",
     every: float = 1,
-    colours: Sequence[str] = GPU_COLOURS,
+    colours: Sequence[str] = KIND_COLOURS,
 ) -> Figure:
     """Lines over equally spaced points, each named at its end.
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from course.figures.palette import BLACK, BLUE, VERMILLION
+from course.figures.palette import BLACK, RIGHT_COLOUR, WRONG_COLOUR
 from course.figures.pictures import draw_box, draw_legend, draw_picture, draw_tag, iou, tag_corner
 from course.figures.svg import FAINT, Canvas, Figure
 
 GAP, TOP, CAPTION = 12, 68, 24
-LEGEND = (("right", BLUE, None), ("wrong", VERMILLION, None), ("true box", BLACK, "4 3"))
+LEGEND = (("right", RIGHT_COLOUR, None), ("wrong", WRONG_COLOUR, None), ("true box", BLACK, "4 3"))
 
 
 def detections(
@@ -44,7 +44,7 @@ def detections(
         for box in picture.true_boxes:
             draw_box(canvas, box, origin, scale, BLACK, dashes="4 3")
         for box, label, right in zip(picture.boxes, picture.labels, picture.right, strict=True):
-            colour = BLUE if right else VERMILLION
+            colour = RIGHT_COLOUR if right else WRONG_COLOUR
             draw_box(canvas, box, origin, scale, colour)
             draw_tag(canvas, str(int(label)), *tag_corner(box, origin, scale, side), colour)
         canvas.text(origin[0], origin[1] + side + 16, picture.words, size=12, fill=FAINT)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course import live
-from course.figures.palette import BLUE, ORANGE, VERMILLION, blend, ink_on
+from course.figures.palette import KIND_COLOURS, WRONG_COLOUR, blend, ink_on
 from course.figures.svg import FAINT, Canvas, Figure
 from course.learn.einsum_explain import EinsumReading, Index, explain
 
@@ -17,7 +17,7 @@ MONO = "'DejaVu Sans Mono', 'Noto Sans Mono', Consolas, monospace"
 
 
 def einsum_reading(reading: EinsumReading) -> Figure:
-    """Operands and result as rows of lettered tiles; orange letters are summed away, a red rim marks a stretched 1."""
+    """Operands and result as rows of lettered tiles; light ones are summed away, and a rim marks a stretched 1."""
     loops = reading.loop_nest().splitlines()[1:]
     rows = len(reading.terms) + 1
     width = max(LEFT + 210 + 7.9 * max(map(len, loops)), 640)
@@ -54,9 +54,9 @@ def _tiles(
         canvas.text(LEFT + 50, y + TILE / 2 + 5, "one number", fill=FAINT)
     for j, (letter, size) in enumerate(zip(letters, shape, strict=True)):
         index, x = fates[letter], LEFT + 50 + j * TILE
-        colour = ORANGE if index.summed else blend(BLUE, 0.85)
+        colour = KIND_COLOURS[5] if index.summed else blend(KIND_COLOURS[0], 0.85)
         stretched = operand in index.stretched
-        rim = {"stroke": VERMILLION, "stroke_width": 4} if stretched else {}
+        rim = {"stroke": WRONG_COLOUR, "stroke_width": 4} if stretched else {}
         canvas.rect(x + 2, y + 2, TILE - 4, TILE - 4, fill=colour, rx=5, **rim)
         canvas.text(x + TILE / 2, y + 21, letter, size=16, anchor="middle", fill=ink_on(colour), font_weight="bold")
         canvas.text(x + TILE / 2, y + 36, size, size=11, anchor="middle", fill=ink_on(colour))

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from course.figures.detections import LEGEND, JudgedPicture, judge
 from course.figures.indexed_png import indexed_png
-from course.figures.palette import BLACK, BLUE, VERMILLION
+from course.figures.palette import BLACK, RIGHT_COLOUR, WRONG_COLOUR
 from course.figures.pictures import draw_box, draw_legend, draw_picture, draw_tag, tag_corner
 from course.figures.svg import FAINT, Canvas, Figure
 
@@ -58,6 +58,6 @@ def _draw_frame(
     for box in picture.true_boxes:
         draw_box(canvas, box, origin, scale, BLACK, dashes="4 3")
     for box, label, right in reversed([*zip(picture.boxes, picture.labels, picture.right, strict=True)]):
-        colour = BLUE if right else VERMILLION
+        colour = RIGHT_COLOUR if right else WRONG_COLOUR
         draw_box(canvas, box, origin, scale, colour)
         draw_tag(canvas, str(int(label)), *tag_corner(box, origin, scale, side), colour)

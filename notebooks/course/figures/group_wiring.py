@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from course.figures.palette import GPU_COLOURS, blend, ink_on
+from course.figures.palette import KIND_COLOURS, blend, ink_on
 from course.figures.svg import FAINT, RULE, Canvas, Figure
 
 STEP, TOP, LEFT, SPAN, DOT = 26, 74, 30, 170, 9
@@ -92,7 +92,7 @@ def _dots(canvas: Canvas, x: float, heights: Sequence[float], groups: Sequence[i
 
 
 def _colour(group: int) -> str:
-    return GPU_COLOURS[group % len(GPU_COLOURS)]
+    return KIND_COLOURS[group % len(KIND_COLOURS)]
 
 
 def _count(n: int, thing: str, plural: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from course.figures.palette import VERMILLION, blend, ink_on
+from course.figures.palette import WRONG_COLOUR, blend, ink_on
 from course.figures.svg import FAINT, RULE, Canvas, Figure
 
 CELL = 22
@@ -38,7 +38,7 @@ def idle_heatmap(idle: Sequence[Sequence[int]]) -> Figure:
 
 
 def _draw_cell(canvas: Canvas, x: float, y: float, count: int, worst: int) -> None:
-    colour = blend(VERMILLION, 0.15 + 0.85 * count / worst) if count else "#f6f8fa"
+    colour = blend(WRONG_COLOUR, 0.15 + 0.85 * count / worst) if count else "#f6f8fa"
     canvas.rect(
         x + 0.5, y + 0.5, CELL - 1, CELL - 1, fill=colour, stroke=None if count else RULE, stroke_width=0.5, rx=3
     )

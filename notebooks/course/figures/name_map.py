@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from course.figures.palette import BLUE, ORANGE, VERMILLION
+from course.figures.palette import KIND_COLOURS, WRONG_COLOUR
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
 LEFT, TOP, ROW, NAME, GAP = 20, 68, 22, 250, 170
@@ -32,17 +32,17 @@ def name_map(
         canvas.text(x, 50, side, size=12, fill=FAINT)
     for k, (own, foreign) in enumerate(pairs.items()):
         y = TOP + k * ROW
-        colour = ORANGE if own in turned else BLUE
+        colour = KIND_COLOURS[3] if own in turned else KIND_COLOURS[0]
         _name(canvas, LEFT, y, foreign)
         _name(canvas, right, y, own)
         canvas.line(LEFT + NAME, y + 7, right - 6, y + 7, stroke=colour, stroke_width=2)
         if own in turned:
             canvas.text(LEFT + NAME + GAP / 2, y + 3, "transposed", size=11, anchor="middle")
-    alone = [(name, "skipped", FAINT) for name in skipped] + [(name, "unused", VERMILLION) for name in unused]
+    alone = [(name, "skipped", FAINT) for name in skipped] + [(name, "unused", WRONG_COLOUR) for name in unused]
     for k, (name, word, colour) in enumerate(alone):
         _name(canvas, LEFT, TOP + (len(pairs) + k) * ROW, name, word, colour)
     for k, name in enumerate(missing):
-        _name(canvas, right, TOP + (len(pairs) + k) * ROW, name, "missing", VERMILLION)
+        _name(canvas, right, TOP + (len(pairs) + k) * ROW, name, "missing", WRONG_COLOUR)
     return canvas.figure()
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from course.figures.palette import BLUE, blend, ink_on
+from course.figures.palette import KIND_COLOURS, blend, ink_on
 from course.figures.svg import RULE, Canvas, Figure
 
 CELL, TOP, LEFT = 30, 44, 18
 
 
-def number_grid(values: Sequence[Sequence[int]], title: str, description: str, colour: str = BLUE) -> Figure:
+def number_grid(values: Sequence[Sequence[int]], title: str, description: str, colour: str = KIND_COLOURS[0]) -> Figure:
     """One cell a number, more of the colour for larger ones; `values` is a list of rows of equal length."""
     lengths = {len(row) for row in values}
     if len(lengths) != 1 or lengths == {0}:

@@ -12,6 +12,8 @@ GPU_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, YELLOW, BLACK)
 # What memory is for, in the order of `memory_kinds.KINDS`, and other parts of a whole. They are not devices, so they
 # have colours of their own: the scheme "muted" of Tol, "Colour Schemes" (2021), made for all kinds of colour vision.
 KIND_COLOURS = ("#332288", "#44aa99", "#882255", "#999933", "#cc6677", "#ddcc77")
+# Of the same scheme, one light and one dark, so that they differ without their hue as well.
+RIGHT_COLOUR, WRONG_COLOUR = KIND_COLOURS[1], KIND_COLOURS[2]
 CPU_COLOUR = "#8c959f"
 LOST_COLOUR = "#59636e"
 

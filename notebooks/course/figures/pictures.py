@@ -93,7 +93,7 @@ def around(image: ArrayLike, boxes: NDArray, margin: float) -> tuple[NDArray, ND
 
 def draw_tag(canvas: Canvas, words: str, x: float, y: float, colour: str = INK) -> None:
     """A small label whose lower left corner is (x, y); `colour` edges it."""
-    width = 7.2 * len(words) + 8
+    width = 7.2 * len(words) + 8 + 4 * sum(letter in "mwMW" for letter in words)
     canvas.rect(x, y - 16, width, 16, fill=PAPER, stroke=colour, stroke_width=1.5, rx=3)
     canvas.text(x + width / 2, y - 4, words, size=12, anchor="middle", font_weight="bold")
 

@@ -1,6 +1,6 @@
 """The windows of adaptive pooling above those of the fixed pooling that the formula gives."""
 
-from course.figures.palette import BLUE, ORANGE, blend
+from course.figures.palette import KIND_COLOURS, blend
 from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
 CELL, ROW, BAR, LEFT, TOP = 26, 26, 16, 150, 74
@@ -44,7 +44,7 @@ def _bars(canvas: Canvas, name: str, top: float, windows: list[Window], right: l
     for i, (window, expected) in enumerate(zip(windows, right, strict=True)):
         x, width, y = LEFT + window[0] * CELL, (window[1] - window[0]) * CELL, top + i * ROW
         same = window == expected
-        colour = BLUE if same else ORANGE
+        colour = KIND_COLOURS[1] if same else KIND_COLOURS[2]
         canvas.rect(x + 1, y, width - 2, BAR, fill=blend(colour, 0.35), stroke=colour, rx=3)
         if not same:
             canvas.hatch(x + 1, y, width - 2, BAR, stroke=INK, stroke_width=0.8)

@@ -6,13 +6,13 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from course.figures.palette import BLUE, VERMILLION, blend
+from course.figures.palette import KIND_COLOURS, blend
 from course.figures.svg import FAINT, RULE, Canvas, Figure
 from frcnn_lite.engine.average_precision import ClassCurve
 
 LEFT, TOP, GAP, NAME, FOOT = 40, 76, 30, 40, 34
 # Row of `engine.average_precision.ClassCurve` and colour of each.
-SHOWN = {"AP50": (0, BLUE), "AP75": (5, VERMILLION)}
+SHOWN = {"AP50": (0, KIND_COLOURS[0]), "AP75": (5, KIND_COLOURS[4])}
 KEY = "filled: the best precision at this recall or beyond, read at 101 recalls; its area is AP. Thin: as ranked"
 
 

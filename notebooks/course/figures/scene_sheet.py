@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from course.figures.palette import GPU_COLOURS
+from course.figures.palette import KIND_COLOURS
 from course.figures.pictures import draw_box, draw_picture, draw_tag, tag_corner
 from course.figures.svg import Canvas, Figure
 
@@ -38,7 +38,7 @@ def scene_sheet(
         scale = draw_picture(canvas, image, *origin, side)
         for box, label in zip(np.asarray(scene_boxes), np.asarray(scene_labels), strict=True):
             if label >= 0:
-                colour = GPU_COLOURS[int(label) % len(GPU_COLOURS)]
+                colour = KIND_COLOURS[int(label) % len(KIND_COLOURS)]
                 draw_box(canvas, box, origin, scale, colour)
                 draw_tag(canvas, str(int(label)), *tag_corner(box, origin, scale, side), colour)
     return canvas.figure()

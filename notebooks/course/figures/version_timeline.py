@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from course.figures.palette import BLUE, ORANGE, VERMILLION
+from course.figures.palette import KIND_COLOURS, RIGHT_COLOUR, WRONG_COLOUR
 from course.figures.svg import FAINT, RULE, Canvas, Figure
 
 LEFT, TOP, ROW, CODE, STEP, FOOT = 24, 74, 34, 330, 46, 34
@@ -40,12 +40,12 @@ def _draw(canvas: Canvas, event: VersionEvent, y: float, last: int) -> None:
     x, beyond = LEFT + CODE + (event.version + 0.5) * STEP, LEFT + CODE + (last + 1) * STEP + 12
     canvas.text(LEFT, y + 4, event.code, font_family="monospace", size=12)
     if event.kind == "write":
-        canvas.line(x - STEP, y, x - 7, y, stroke=ORANGE, stroke_width=3)
-        canvas.path(f"M{x - 12:.0f} {y - 6:.0f}L{x:.0f} {y:.0f}L{x - 12:.0f} {y + 6:.0f}Z", fill=ORANGE)
+        canvas.line(x - STEP, y, x - 7, y, stroke=KIND_COLOURS[3], stroke_width=3)
+        canvas.path(f"M{x - 12:.0f} {y - 6:.0f}L{x:.0f} {y:.0f}L{x - 12:.0f} {y + 6:.0f}Z", fill=KIND_COLOURS[3])
         canvas.text(beyond, y + 4, "writes: version + 1", fill=FAINT)
         return
     fits = event.version == last
-    canvas.circle(x, y, 8, fill=BLUE if fits else VERMILLION)
+    canvas.circle(x, y, 8, fill=RIGHT_COLOUR if fits else WRONG_COLOUR)
     words = "saved, still good" if fits else f"saved at {event.version}, now {last}: error"
     canvas.text(beyond, y + 4, words, font_weight=None if fits else "bold")
 

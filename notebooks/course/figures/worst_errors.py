@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.detection_errors import DetectionError
-from course.figures.palette import BLACK, VERMILLION
+from course.figures.palette import BLACK, WRONG_COLOUR
 from course.figures.pictures import around, draw_box, draw_legend, draw_picture, iou
 from course.figures.svg import FAINT, Canvas, Figure
 from frcnn_lite.data import DetectionDataset
 from frcnn_lite.engine import Judged
 
 GAP, TOP, CAPTION = 16, 92, 56
-FOUND, MISSED, TRUE = ("found", VERMILLION, None), ("missed", VERMILLION, "4 3"), ("true box", BLACK, "4 3")
+FOUND, MISSED, TRUE = ("found", WRONG_COLOUR, None), ("missed", WRONG_COLOUR, "4 3"), ("true box", BLACK, "4 3")
 
 
 def worst_errors(

@@ -1,12 +1,14 @@
-"""A small VOC folder of digit scenes, and the faults that real annotation folders have, planted one by one."""
+"""A small VOC folder of digit scenes, the faults that real folders have, planted one by one, and edits of its files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from PIL import Image
 
 from frcnn_lite.data import DetectionDataset, Scene
+
+EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
 def write_voc(folder: Path, scenes: DetectionDataset, names: Sequence[str] | None = None) -> list[str]:
@@ -31,33 +33,78 @@ def _annotation(scene: Scene, name: str, class_names: Sequence[str]) -> ElementT
     for side, length in zip(("height", "width"), scene.image.shape[1:], strict=True):
         ElementTree.SubElement(size, side).text = str(length)
     for box, label in zip(scene.boxes.round().int().tolist(), scene.labels.tolist(), strict=True):
-        thing = ElementTree.SubElement(root, "object")
-        ElementTree.SubElement(thing, "name").text = class_names[label]
-        corners = ElementTree.SubElement(thing, "bndbox")
-        for edge, value in zip(("xmin", "ymin", "xmax", "ymax"), (box[0] + 1, box[1] + 1, *box[2:]), strict=True):
-            ElementTree.SubElement(corners, edge).text = str(value)
+        _append(root, class_names[label], (box[0] + 1, box[1] + 1, *box[2:]))
     return ElementTree.ElementTree(root)
 
 
-def plant_faults(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """Damage the first seven of `names`, each in another way; gives what was done to which.
+def _append(root: ElementTree.Element, name: str, edges: Sequence[int]) -> None:
+    thing = ElementTree.SubElement(root, "object")
+    ElementTree.SubElement(thing, "name").text = name
+    corners = ElementTree.SubElement(thing, "bndbox")
+    for edge, value in zip(EDGES, edges, strict=True):
+        ElementTree.SubElement(corners, edge).text = str(value)
 
-    Raises ValueError for fewer than seven names.
+
+def plant_faults(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Damage seven pictures, each in a different way; gives what was done to which.
+
+    Raises ValueError unless `names` are seven.
     """
-    faults = {
-        "the image is cut off": lambda name: _cut(folder / "JPEGImages" / f"{name}.png"),
-        "a box without width": lambda name: _edit(folder, name, xmax="xmin"),
-        "a box that is not a number": lambda name: _edit(folder, name, ymin="nan"),
-        "a box outside the picture": lambda name: _edit(folder, name, xmax="900"),
-        "a class nobody listed": lambda name: _rename(folder, name),
-        "an annotation of another picture": lambda name: _edit_size(folder, name),
-        "no objects at all": lambda name: _empty(folder, name),
+    faults: dict[str, Callable[[str], None]] = {
+        "a picture that is cut off": lambda name: _cut(folder / "JPEGImages" / f"{name}.png"),
+        "a box without width": lambda name: edit(folder, name, 0, xmax=_edge(folder, name, "xmin")),
+        "a coordinate that is nan": lambda name: edit(folder, name, 0, ymin="nan"),
+        "a box beyond the picture": lambda name: edit(folder, name, 0, xmax="900"),
+        "a name that nobody listed": lambda name: edit(folder, name, 0, name="smudge"),
+        "boxes of a smaller copy": lambda name: rescale(folder, name, 0.5),
+        "no objects": lambda name: _empty(folder, name),
     }
-    if len(names) < len(faults):
-        raise ValueError(f"names must hold at least {len(faults)}, got {len(names)}")
-    for name, damage in zip(names, faults.values(), strict=False):
+    if len(names) != len(faults):
+        raise ValueError(f"names must be {len(faults)}, one for each fault, got {len(names)}")
+    for name, damage in zip(names, faults.values(), strict=True):
         damage(name)
-    return dict(zip(names, faults, strict=False))
+    return dict(zip(names, faults, strict=True))
+
+
+def edit(folder: Path, name: str, number: int, /, **texts: object) -> None:
+    """Write new texts into object `number` of the annotation `name`: of its edges, or of its `name`.
+
+    Raises IndexError if there is no such object, KeyError for a text that it does not have.
+    """
+    tree, file = _open(folder, name)
+    thing = tree.findall("object")[number]
+    for tag, text in texts.items():
+        element = thing.find(tag) if tag == "name" else thing.find(f"bndbox/{tag}")
+        if element is None:
+            raise KeyError(tag)
+        element.text = str(text)
+    tree.write(file)
+
+
+def add(folder: Path, name: str, class_name: str, edges: Sequence[int]) -> None:
+    """Write one more object into the annotation `name`; edges: xmin, ymin, xmax, ymax as VOC counts them."""
+    tree, file = _open(folder, name)
+    _append(tree.getroot(), class_name, edges)
+    tree.write(file)
+
+
+def rescale(folder: Path, name: str, factor: float) -> None:
+    """Multiply the size of the picture and all edges of its boxes, as if it had been annotated at that size."""
+    tree, file = _open(folder, name)
+    for tag in ("width", "height"):
+        for element in tree.iter(tag):
+            element.text = str(round(factor * float(element.text or 0)))
+    for corners in tree.iter("bndbox"):
+        for tag, element in ((element.tag, element) for element in corners):
+            start = tag in ("xmin", "ymin")  # VOC counts from 1, so the left edge of pixel n lies at n - 1
+            element.text = str(round(factor * (float(element.text or 0) - start)) + start)
+    tree.write(file)
+
+
+def remove(folder: Path, name: str) -> None:
+    """Take a picture and its annotation out of the folder."""
+    (folder / "JPEGImages" / f"{name}.png").unlink()
+    (folder / "Annotations" / f"{name}.xml").unlink()
 
 
 def _cut(file: Path) -> None:
@@ -65,25 +112,10 @@ def _cut(file: Path) -> None:
     file.write_bytes(content[: len(content) // 2])
 
 
-def _edit(folder: Path, name: str, **edges: str) -> None:
-    """Give the first box's edges the texts named, or another edge's text."""
-    tree, file = _open(folder, name)
-    box = tree.find("object/bndbox")
-    for edge, text in edges.items():
-        box.find(edge).text = box.findtext(text, text)  # type: ignore[union-attr]
-    tree.write(file)
-
-
-def _rename(folder: Path, name: str) -> None:
-    tree, file = _open(folder, name)
-    tree.find("object/name").text = "smudge"  # type: ignore[union-attr]
-    tree.write(file)
-
-
-def _edit_size(folder: Path, name: str) -> None:
-    tree, file = _open(folder, name)
-    tree.find("size/width").text = "640"  # type: ignore[union-attr]
-    tree.write(file)
+def _edge(folder: Path, name: str, tag: str) -> str:
+    """The text of an edge of the first object."""
+    tree, _ = _open(folder, name)
+    return tree.findtext(f"object/bndbox/{tag}", "")
 
 
 def _empty(folder: Path, name: str) -> None:

@@ -5,8 +5,14 @@ from course.learn.question import Question
 QUESTIONS = (
     Question(
         "04.follows",
-        "`holder` lies on `cuda:0` and is copied to `cuda:1`. What does the copy find on `cuda:1`?",
-        ("weight", "weight, buffer", "weight, buffer, plain tensor", "weight, buffer, plain tensor, tensor in a list"),
+        "`holder` lies on `cuda:0` and is copied to `cuda:1`. Its list holds the buffer itself. What does the copy "
+        "find on `cuda:1`?",
+        (
+            "weight",
+            "weight, buffer",
+            "weight, buffer, tensor in a list",
+            "weight, buffer, plain tensor, tensor in a list",
+        ),
     ),
     Question(
         "04.new_thread",

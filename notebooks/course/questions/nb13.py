@@ -4,7 +4,7 @@ from course.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "13.hardest",
+        "13.three_labels",
         "Three anchors have the labels 1, 0 and -1, and all three logits are 0. What does the binary cross-entropy do?",
         (
             "it raises an error",
@@ -14,8 +14,8 @@ QUESTIONS = (
         ),
     ),
     Question(
-        "13.rescue",
-        "A narrow object overlaps its best anchor by an IoU of 0.25. Every other anchor overlaps it less. Which label "
+        "13.narrow",
+        "A narrow object overlaps its best anchor by an IoU of 0.24. Every other anchor overlaps it less. Which label "
         "does this anchor get in a Faster R-CNN?",
         ("0", "-1", "1"),
     ),

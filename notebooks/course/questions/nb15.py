@@ -10,7 +10,7 @@ QUESTIONS = (
         ("[7, 8, 13, 14]", "[14, 14, 14, 14]", "[14, 15, 20, 21]"),
     ),
     Question(
-        "15.overlap",
+        "15.eight_rows",
         "A region of 8 rows is pooled to 7. How many rows does each bin cover?",
         ("six bins cover 1, one covers 2", "all cover 2", "all cover 1, and a row is left out"),
     ),

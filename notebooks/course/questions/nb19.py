@@ -29,9 +29,14 @@ QUESTIONS = (
         ("1", "2", "3", "5"),
     ),
     Question(
-        "19.replica",
-        "The pooling has a bare `.cuda()` in its backward, and device 0 is current there. Whose gradient does not "
-        "arrive?",
-        ("that of replica 0", "that of replica 1", "that of replica 0 and that of replica 1", "none of them"),
+        "19.notices",
+        "Under the rule of 2017 the backward of replica 1 makes its gradient on `cuda:0`. Who stops this run, in "
+        "the torch of today?",
+        (
+            "the pooling, when it makes it",
+            "the engine, when the pooling returns it",
+            "the layer below, when it needs it",
+            "nobody, it is copied to cuda:1",
+        ),
     ),
 )

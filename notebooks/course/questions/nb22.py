@@ -5,22 +5,24 @@ from course.learn.question import Question
 QUESTIONS = (
     Question(
         "22.raise",
-        "A loader that believes every file: of the seven, how many stop it with an error while it reads?",
-        ("one", "four", "seven"),
+        "A loader turns the text of each edge into a number with `float`, opens the picture, and checks nothing. How "
+        "many of these seven stop it with an error?",
+        ("one", "three", "five", "seven"),
     ),
     Question(
         "22.log",
-        "A box with xmin = xmax, and a prediction of 0 for its log width. Smooth L1 loss and its gradient?",
+        "The edges of a box are x1 = x2, so the target for its width is the logarithm of 0. The prediction is 0. What "
+        "are the smooth L1 loss and its gradient?",
         ("nan and nan", "inf and nan", "inf and 1"),
     ),
     Question(
-        "22.culprit",
-        "One box of one picture is nan. In how many of the six pictures is some loss not finite?",
-        ("one", "the three after it too", "all six"),
+        "22.which",
+        "The loss is a sum of four: rpn_objectness, rpn_box, head_class and head_box. Which of them are nan?",
+        ("all four", "rpn_box and head_box", "rpn_box alone"),
     ),
     Question(
-        "22.difficult",
-        "The second object is found twice. AP when it counts, and when it is marked as difficult?",
-        ("1.00 and 1.00", "0.83 and 1.00", "0.83 and 0.50"),
+        "22.audit",
+        "This audit looks at every picture and every box. How many of the seven faults does it miss?",
+        ("none", "one", "two", "three"),
     ),
 )

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 
 from course import face
 
@@ -21,6 +22,21 @@ def test_the_program_prints_what_the_readme_says(tmp_path):
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     ran = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, printed), ran.stderr
+
+
+def test_what_the_program_needs_is_installed_right_above_it():
+    text = re.sub(r"<!--.*?-->\n", "", face.README.read_text(encoding="utf-8"))
+    installs, program = re.search(r"```sh\n([^`]*)```\n\n```python\n(.*?)```", text, re.DOTALL).groups()
+    project = face.ROOT / re.search(r"^pip install (\S+)", installs, re.MULTILINE)[1] / "pyproject.toml"
+    described = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    brought = {described["name"], *(re.match(r"\w+", line)[0] for line in described["dependencies"])}
+    assert set(re.findall(r"^import (\w+)", program, re.MULTILINE)) == brought
+
+
+def test_each_number_is_linked_to_its_test():
+    for line in face.numbers().splitlines():
+        tests = [target for target in re.findall(r"\]\((\S+?)\)", line) if "/tests/" in target]
+        assert tests and all((face.ROOT / target).is_file() for target in tests), line
 
 
 def test_the_first_screen_is_short_enough_to_read():

@@ -31,7 +31,7 @@ def treats(entry: Failure, units: tuple[str, ...]) -> bool:
     """
     if entry.terms:
         return holds(units, entry.terms)
-    patterns = entry.patterns + entry.words
+    patterns = entry.patterns + entry.generic + entry.words
     return any(re.search(pattern, unit, re.IGNORECASE) for pattern in patterns for unit in units)
 
 
@@ -46,7 +46,9 @@ def test_linked_section_treats_the_failure(name: str) -> None:
 def test_terms_are_those_of_the_failure_and_of_few_sections(name: str) -> None:
     """Words that stand everywhere, or that the entry does not use, would prove nothing about a section."""
     entry = IDS[name]
-    told = " ".join([entry.id, entry.title, entry.message, *entry.patterns, entry.cause, entry.fix, entry.program])
+    told = " ".join(
+        [entry.id, entry.title, entry.message, *entry.patterns, *entry.generic, entry.cause, entry.fix, entry.program]
+    )
     for term in entry.terms:
         words = re.findall(r"\w{3,}", term.lower())
         assert any(word.rstrip("s") in told.lower() for word in words), f"{name} does not use a word of {term!r}"

@@ -1,16 +1,18 @@
 """The links to where the course runs online, and the cell that brings it along there."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 
 from course import links
 from course.files import NOTEBOOKS
-from course.links import BOOTSTRAP, bring, is_bootstrap, linked, main
+from course.links import BOOTSTRAP, bring, cited, is_bootstrap, linked, main
 
 ROOT = NOTEBOOKS.parent
 FIRST = NOTEBOOKS / "00_start_here.ipynb"
@@ -30,6 +32,22 @@ def test_readme_has_links_only_with_an_address():
     assert all(place in with_links for place in ("kaggle.com", "mybinder.org/v2/gh/me/it/main", "codespaces.new/me/it"))
     assert linked(with_links, "") == linked(readme, "")
     assert "colab.research" not in linked(readme, "")
+
+
+def test_readme_clones_the_project_before_it_installs_from_it():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "```sh\ngit clone https://github.com/me/it\ncd it\npip install ./packages/vgpu " in linked(readme, "me/it")
+    assert "git clone" not in linked(readme, "")
+    address = re.search(r"git clone https://github.com/(\S+)", readme)
+    assert readme == linked(readme, address[1] if address else ""), "run `make links`"
+
+
+def test_the_citation_has_the_address_or_no_word_of_it():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    before, after = yaml.safe_load(cited(citation, "")), yaml.safe_load(cited(cited(citation, "me/it"), "you/fork"))
+    assert "repository-code" not in before
+    assert after == {**before, "repository-code": "https://github.com/you/fork"}
+    assert cited(cited(citation, "me/it"), "") == cited(citation, "")
 
 
 def test_the_cell_comes_before_the_first_one_and_goes_without_a_trace(copy):

@@ -1,32 +1,60 @@
-"""The programs of notebooks/scripts under plain torchrun: equal results on the CPU and on virtual GPUs."""
+"""The programs of notebooks/scripts: each under plain torchrun, and equal results on the CPU and on virtual GPUs.
 
+torchrun takes most of its time to import torch in every process. So each program meets it once, on two virtual GPUs;
+its other runs are on ranks that are copies of one process that has imported torch.
+"""
+
+import contextlib
+import io
+import multiprocessing
 import os
 import re
+import runpy
 import subprocess
 import sys
 
 import pytest
 import torch
 
+import vgpu
 from course.files import SCRIPTS
+from course.ranks import PRELOADED, START
+from frcnn_lite.parallel.launch import run_ranks
 
-DEVICES = ("cpu", "virtual")
 LINES = 60  # a program that a reader copies is read in one go
 TRAIN_DDP = SCRIPTS / "train_ddp.py"
 TRAIN_FSDP2 = SCRIPTS / "train_fsdp2.py"
+TRAIN_TENSOR_PARALLEL = SCRIPTS / "train_tensor_parallel.py"
 EPOCH = re.compile(r"epoch (\d): gradient norm (\d+\.\d+), (\d+) of 325 right")
 
 
-def torchrun(ranks: int, device: str, *program: object) -> str:
-    """What a program prints on so many ranks; device: "cpu", or "virtual" for a virtual GPU each."""
-    virtual = ["-m", "vgpu", "--force", "--gpus", str(ranks)] if device == "virtual" else []
-    command = [*virtual, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", *map(str, program)]
-    hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}  # a machine with GPUs is to use its CPU
-    ended = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=300, env={**os.environ, **hidden}
-    )
+def torchrun(program: object, *arguments: object) -> str:
+    """What a program prints on two ranks, with a virtual GPU each."""
+    launch = ["-m", "vgpu", "--force", "--gpus", "2", "-m", "torch.distributed.run", "--standalone"]
+    command = [sys.executable, *launch, "--nproc-per-node=2", *map(str, (program, *arguments))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
+
+
+def run(ranks: int, device: str, program: object, *arguments: object) -> str:
+    """What a program prints on so many ranks; device: "cpu", or "virtual" for a virtual GPU each."""
+    if START == "forkserver":
+        multiprocessing.set_forkserver_preload(PRELOADED)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        run_ranks(as_main, ranks, device, [str(program), *map(str, arguments)], timeout=300, start_method=START)
+    return "".join(line.removeprefix("rank 0: ") for line in printed.getvalue().splitlines(keepends=True))
+
+
+def as_main(device: str, argv: list[str]) -> None:
+    """The life of a rank: the program as `python program.py` would run it."""
+    if device == "virtual":
+        vgpu.enable(int(os.environ["WORLD_SIZE"]), force=True)
+    else:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a machine with GPUs is to use its CPU
+    sys.argv = argv
+    runpy.run_path(argv[0], run_name="__main__")
 
 
 def stopped_after(epochs: int, folder) -> object:
@@ -42,13 +70,13 @@ def test_ddp_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(
     """The last one goes on with what the one before has saved, on the CPU, after two of four epochs."""
     four = tmp_path / "4.pt"
     said = {
-        "cpu": torchrun(2, "cpu", TRAIN_DDP, tmp_path / "cpu 2.pt"),
-        "virtual": torchrun(2, "virtual", TRAIN_DDP, tmp_path / "virtual 2.pt"),
-        "four": torchrun(4, "cpu", stopped_after(2, tmp_path), four) + torchrun(4, "virtual", TRAIN_DDP, four),
+        "cpu": run(2, "cpu", TRAIN_DDP, tmp_path / "cpu 2.pt"),
+        "torchrun": torchrun(TRAIN_DDP, tmp_path / "torchrun 2.pt"),
+        "four": run(4, "cpu", stopped_after(2, tmp_path), four) + run(4, "virtual", TRAIN_DDP, four),
     }
     assert len(said["cpu"].splitlines()) == 4 and "of 325 right" in said["cpu"]  # one rank prints
-    assert said["cpu"] == said["virtual"] == said["four"]
-    kept = [torch.load(tmp_path / name, map_location="cpu") for name in ("cpu 2.pt", "virtual 2.pt", "4.pt")]
+    assert said["cpu"] == said["torchrun"] == said["four"]
+    kept = [torch.load(tmp_path / name, map_location="cpu") for name in ("cpu 2.pt", "torchrun 2.pt", "4.pt")]
     for other in kept[1:]:
         assert other["epoch"] == kept[0]["epoch"] == 3
         torch.testing.assert_close(other["net"], kept[0]["net"], rtol=1e-4, atol=1e-5)
@@ -57,29 +85,25 @@ def test_ddp_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(
 
 def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(tmp_path):
     """On virtual GPUs two ranks train the first epoch, and four go on with their checkpoint."""
-
-    def trained(ranks, device, folder, epochs):
-        said = EPOCH.findall(torchrun(ranks, device, TRAIN_FSDP2, tmp_path / folder, epochs))
-        return [tuple(map(float, numbers)) for numbers in said]
-
-    expected = trained(2, "cpu", "two", 2)
+    once = run(2, "cpu", TRAIN_FSDP2, tmp_path / "two", 2)
+    four = run(4, "cpu", TRAIN_FSDP2, tmp_path / "four", 2)
+    virtual = torchrun(TRAIN_FSDP2, tmp_path / "virtual", 1) + run(4, "virtual", TRAIN_FSDP2, tmp_path / "virtual", 2)
+    expected, *others = [[tuple(map(float, row)) for row in EPOCH.findall(said)] for said in (once, four, virtual)]
     assert [epoch for epoch, _, _ in expected] == [0, 1] and expected[1][2] > 250
-    four = trained(4, "cpu", "four", 2)
-    virtual = trained(2, "virtual", "virtual", 1) + trained(4, "virtual", "virtual", 2)
-    for found in (four, virtual):
+    for found in others:
         for (epoch, norm, right), (its_epoch, its_norm, its_right) in zip(found, expected, strict=True):
             assert epoch == its_epoch and norm == pytest.approx(its_norm, abs=0.002) and abs(right - its_right) <= 1
 
 
 def test_tensor_parallel_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks():
-    said = {
-        (n, device): torchrun(n, device, SCRIPTS / "train_tensor_parallel.py") for n in (2, 4) for device in DEVICES
-    }
-    for (n, _), text in said.items():
+    runs = [(2, run(2, "cpu", TRAIN_TENSOR_PARALLEL)), (2, torchrun(TRAIN_TENSOR_PARALLEL))]
+    runs += [(4, run(4, device, TRAIN_TENSOR_PARALLEL)) for device in ("cpu", "virtual")]
+    expected = runs[0][1].splitlines()[:-1]
+    for ranks, text in runs:
         *epochs, held = text.splitlines()
-        assert epochs == said[2, "cpu"].splitlines()[:-1] and len(epochs) == 4
-        assert held == f"rank 0 holds {32768 // n} of 32768 weights of the two large layers"
-    assert int(re.search(r"epoch 3: (\d+) of 325 right", said[2, "cpu"])[1]) > 270
+        assert epochs == expected and len(epochs) == 4
+        assert held == f"rank 0 holds {32768 // ranks} of 32768 weights of the two large layers"
+    assert int(re.search(r"epoch 3: (\d+) of 325 right", runs[0][1])[1]) > 270
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.name)

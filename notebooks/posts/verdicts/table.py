@@ -35,8 +35,9 @@ POSTS = {
 HEADER = """\
 # The posts, judged line by line
 
-Every row is a claim of a post the series is built on, and every ruling is held by a test that runs it. The page is
-written by `python notebooks/posts/verdicts/table.py`; a test fails when the page and the proofs disagree.
+Every entry is a ruling, and the claim of a post that it is about; the series is built on these posts. Every ruling is
+held by a test that runs it. The page is written by `python notebooks/posts/verdicts/table.py`, and a test fails when the
+page and the proofs disagree.
 
 A ruling judges a claim in the post's own situation first, its versions and its numbers of GPUs, and then says what
 changes outside of it.
@@ -59,12 +60,14 @@ def page() -> str:
     for post, rows in groupby(verdicts(), key=lambda row: row.post):
         title, source = POSTS[post]
         sections.append(f"## Post {post}: {title}\n\nSource: {source}.\n")
-        lines = ["| where | the post says | ruling | why | shown in | proof |", "|---|---|---|---|---|---|"]
-        for row in rows:
-            link = f"[{row.notebook}](../notebooks/{row.notebook}.ipynb)"
-            lines.append(f"| {row.place} | {row.claim} | **{row.ruling}** | {row.because} | {link} | `{row.proof}` |")
-        sections.append("\n".join(lines) + "\n")
+        sections.extend(_entry(row) for row in rows)
     return "\n".join(sections)
+
+
+def _entry(row: Verdict) -> str:
+    """An entry of a list, because a table of six columns cannot be read on a narrow screen."""
+    shown = f"Shown in [{row.notebook}](../notebooks/{row.notebook}.ipynb), proved by `{row.proof}`."
+    return f"- **{row.ruling}**: {row.claim}\n\n  In the post: {row.place}.\n\n  {row.because} {shown}\n"
 
 
 def _counts() -> str:

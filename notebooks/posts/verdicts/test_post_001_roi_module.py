@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 from verdict import verdict
 
-from course import without_gpu
+from course import cupy_roi_pool, without_gpu
 from frcnn_lite import ops
 import vgpu
-from frcnn_lite.ops.kernels import cupy_roi_pool
 
 RULE, MEMORY, KERNELS = "15_roi_pooling_the_rule", "16_a_function_with_a_memory", "17_roi_pooling_kernels"
 POSTS = Path(__file__).resolve().parents[1]

@@ -1,6 +1,6 @@
 """Mark a test as the proof of a verdict on one line of a post.
 
-`docs/verdicts.md` is the table of these marks. It is written by `python notebooks/posts/verdicts/table.py`, which runs the proofs
+`docs/verdicts.md` lists these marks. It is written by `python notebooks/posts/verdicts/table.py`, which runs the proofs
 first and refuses to write while one of them fails.
 """
 

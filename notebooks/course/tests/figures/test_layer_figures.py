@@ -13,6 +13,7 @@ from course.figures.conv_matrix import _Steps, conv_matrix
 from course.figures.einsum_reading import EinsumBox, einsum_reading, parse_shapes
 from course.figures.group_wiring import class_wiring, group_wiring
 from course.figures.number_grid import number_grid
+from course.figures.palette import WRONG_COLOUR
 from course.learn.einsum_explain import explain
 from course.learn.unfold_conv import output_size
 from frcnn_lite.layers import class_to_group
@@ -85,7 +86,7 @@ def test_class_wiring_says_the_index():
 
 def test_einsum_figure_marks_summed_and_stretched_letters():
     figure = einsum_reading(explain("gik,gkj->gij", (1, 64, 64), (64, 64, 16)))
-    assert figure.markup.count('stroke="#d55e00"') == 1
+    assert figure.markup.count(f'stroke="{WRONG_COLOUR}"') == 1
     assert "careful: A has 1 here" in figure.description
     assert any("4,194,304 turns" in text for text in texts(figure))
 

@@ -1,6 +1,8 @@
 """Colours can be told apart, also by readers who see two kinds of cone only."""
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +42,21 @@ def test_a_kind_has_no_colour_of_a_gpu():
     apart = {(a, b): np.linalg.norm(lab(a, eye) - lab(b, eye)) for a in KIND_COLOURS for b in GPU_COLOURS}
     closest = min(apart, key=apart.get)
     assert apart[closest] > 10, closest
+
+
+FIGURES = sorted((Path(__file__).parents[2] / "figures").glob("*.py"))
+OF_DEVICES = {"cast_sheet.py", "palette.py", "__init__.py"}  # they show or define all eight
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
+def test_a_figure_takes_a_gpu_colour_by_the_number_of_a_gpu(path):
+    """Whoever draws something else has no reason to name one of the eight; black is ink as well."""
+    if path.name in OF_DEVICES:
+        return
+    named = re.findall(
+        r"\b(BLUE|ORANGE|GREEN|PURPLE|SKY|VERMILLION|YELLOW|GPU_COLOURS)\b", path.read_text(encoding="utf-8")
+    )
+    assert named == []
 
 
 @pytest.mark.parametrize("colour", [*GPU_COLOURS, *KIND_COLOURS])

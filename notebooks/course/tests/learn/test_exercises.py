@@ -90,6 +90,7 @@ def test_notebook_and_module_hold_the_same_exercises(path):
 def test_every_mistake_has_a_dated_source(key):
     for mistake in find_exercise(key).mistakes:
         assert re.search(r"\b20[12]\d\b", mistake.source), mistake.name
+        assert not mistake.source.startswith("tried while"), f"{mistake.name}: who else has made it?"
 
 
 @pytest.mark.parametrize("key", KEYS)

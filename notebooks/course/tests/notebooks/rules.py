@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 
 import nbformat
+from names import names_of
 from stored import Notebook, calls, items, keys, sections, without_code
 
 from course.glossary import read_glossary
@@ -17,7 +18,6 @@ GLOSSARY = read_glossary()
 MARKED_TO = "12"  # the last notebook that has to mark the words which the glossary says it explains
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
-    "22",
     "23",
     "24",
     "25",
@@ -38,7 +38,9 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
-UNANSWERED = {f"{number:02}" for number in range(22, 34)}  # to become shorter
+UNANSWERED = {f"{number:02}" for number in range(23, 34)}  # to become shorter
+# Lines of a quoted program that take a name and bind it anew, with the same result each time.
+QUOTED_AGAIN = {"05": {"replicas"}}  # replicas = replicas[:len(inputs)]
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it.
@@ -142,6 +144,19 @@ def ordered_run(notebook: Notebook) -> list[str]:
     if counts == list(range(1, len(counts) + 1)):
         return []
     return [f"execution counts are {counts}, not those of one run from top to bottom"]
+
+
+def names_kept(notebook: Notebook) -> list[str]:
+    """A reader runs cells twice, and earlier ones after later ones: what a cell reads has to be what it was."""
+    faults, known = [], set[str]()
+    cells = [(k, names_of(cell.source)) for k, cell in notebook.code]
+    for place, (k, cell) in enumerate(cells):
+        read = (cell.reads & known) - QUOTED_AGAIN.get(notebook.number, set())
+        faults += [f"cell {k} reads {name!r}, and binds it anew" for name in sorted(read & cell.binds)]
+        for j, later in cells[place + 1 :]:
+            faults += [f"cell {k} reads {name!r}, which cell {j} binds anew" for name in sorted(read & later.binds)]
+        known |= cell.binds
+    return faults
 
 
 def no_clutter(notebook: Notebook) -> list[str]:
@@ -342,7 +357,17 @@ def stored_form(notebook: Notebook) -> list[str]:
 
 
 ANYWHERE: tuple[Callable[[Notebook], list[str]], ...] = (
-    *(cell_length, ordered_run, no_clutter, errors_on_purpose, no_stderr, no_machine_traces, no_times, widget_twins),
+    *(
+        cell_length,
+        ordered_run,
+        names_kept,
+        no_clutter,
+        errors_on_purpose,
+        no_stderr,
+        no_machine_traces,
+        no_times,
+        widget_twins,
+    ),
     *(figures_in_words, plain_words, links, files_found_from_anywhere, stored_size, stored_form),
 )
 LESSON: tuple[Callable[[Notebook], list[str]], ...] = (

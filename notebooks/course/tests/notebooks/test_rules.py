@@ -259,6 +259,35 @@ def test_rule_catches_too_many_cells(tmp_path):
     assert "take it off" in faults("number_of_cells", good_cells(), tmp_path, name=f"{longer}_scatter.ipynb")
 
 
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (["x = 1", "print(x)", "x = 2"], "cell 1 reads 'x', which cell 2 binds anew"),
+        (
+            ["x = 1", "def f():\n    return x", "for x in range(3):\n    pass"],
+            "cell 1 reads 'x', which cell 2 binds anew",
+        ),
+        (["x = 1", "[x for _ in range(3)]", "import numpy as x"], "cell 1 reads 'x', which cell 2 binds anew"),
+        (["x = 1", "def f(y=x):\n    return y", "x = 2"], "cell 1 reads 'x', which cell 2 binds anew"),
+        (["x = 1", "x = x + 1"], "cell 1 reads 'x', and binds it anew"),
+        (["x = 1", "x += 1"], "cell 1 reads 'x', and binds it anew"),
+        (["x = 1", "x = 2\nprint(x)", "x = 3"], ""),
+        (["def f():\n    return x", "x = 1\nf()", "f()"], ""),
+        (["x = 1", "print([x for x in range(3)], (lambda x: x)(4))", "x = 2"], ""),
+        (
+            [
+                "try:\n    f()\nexcept ValueError as e:\n    print(e)",
+                "try:\n    f()\nexcept ValueError as e:\n    pass",
+            ],
+            "",
+        ),
+        (["x = 1", "%time x", "x = 2"], ""),
+    ],
+)
+def test_rule_follows_names_through_the_cells(cells, says, tmp_path):
+    assert faults("names_kept", [code(source) for source in cells], tmp_path) == says
+
+
 @pytest.mark.parametrize("name", ["2_scatter.ipynb", "02-scatter.ipynb", "02_Scatter.ipynb", "Untitled.ipynb"])
 def test_rule_catches_a_file_name(name, tmp_path):
     assert "NN_topic" in faults("file_name", good_cells(), tmp_path, name=name)

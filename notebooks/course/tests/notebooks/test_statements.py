@@ -1,16 +1,20 @@
 """Numbers and verdicts that the prose of a notebook states, computed again; answers that a run has to tell apart."""
 
+import math
 import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nbformat
 import pytest
 import torch
+from PIL import Image
 
-from course import training_film
+from course import own_boxes_film, training_film
+from course.learn import voc_folder
 from course.learn.question import find_question
 from frcnn_lite import data, engine, ops
 from frcnn_lite.detection import FasterRCNNConfig
@@ -207,9 +211,67 @@ def test_21_asks_about_the_lists_that_it_prints():
     assert f"by the {sure} with a score of 0.5 or more, {sure_wrong} of them wrong" in question.text
 
 
-# ---- 17: trains on what it has repaired
+# ---- 22: trains on what it has repaired
 
 
-def test_17_does_not_train_on_the_class_that_it_warned_of():
+def test_22_does_not_train_on_the_class_that_it_warned_of():
     (classes,) = (line for line in output("22", "engine.resolve").splitlines() if line.startswith("classes:"))
     assert classes.split()[1:] == list("0123456789")
+    assert "smudge (1)" in output("22", "mine = None")
+
+
+def test_22_reads_its_table_of_losses_right():
+    """One row is nan, and there the sum that is finite is far larger than in any other picture."""
+    rows = [line.split() for line in output("22", "for row, picture in").splitlines()[1:] if line.strip()]
+    broken = [row for row in rows if "nan" in row]
+    assert [row[0] for row in broken] == ["10"] and [k for k, text in enumerate(broken[0]) if text == "nan"] == [2, 4]
+    assert float(broken[0][1]) > 10 * max(float(row[1]) for row in rows if row is not broken[0])
+    assert "the sum of `rpn_objectness` is finite and far larger than that of any other picture" in prose("22")
+    nan = torch.full((1, 1, 3), torch.nan)
+    real = torch.ones(1, 1, dtype=torch.bool)
+    assert match(nan, real, 0.6, 0.3, allow_low_quality=True).tolist() == [[0, 0, 0]]  # all belong to that box
+
+
+def test_22_shows_wrong_annotations_whose_losses_look_sound():
+    """33 and 58 are damaged, 17 is not: a loss of theirs is large, but 17 has one as large."""
+    rows = [line.split() for line in output("22", "for row, picture in").splitlines()[1:] if line.strip()]
+    sums = {row[0]: [float(text) for text in row[1:]] for row in rows}
+    for damaged in ("33", "58"):
+        assert all(a < 1.1 * b + 0.2 for a, b in zip(sums[damaged], sums["17"], strict=True))
+    assert "None of them stands out: picture 17, which is annotated correctly, has sums of the same size" in prose("22")
+
+
+def test_22_shows_two_faults_that_its_audit_passes():
+    assert re.findall(r"(a 5 .*): (\d+) defects", output("22", "a 5 left out")) == [
+        ("a 5 called an 8", "0"),
+        ("a 5 left out", "0"),
+    ]
+
+
+def test_22_says_how_its_folder_counts_pixels(tmp_path):
+    """The loader that the notebook trusts takes the numbers as they stand, so it begins every box a pixel too late."""
+    scenes = data.DigitScenes("train", 2, seed=22, size=96)
+    voc_folder.write_voc(tmp_path, scenes)
+    (cell,) = (c for c in notebook("22").cells if c.source.startswith("def trusting"))
+    names = {"folder": tmp_path, "ElementTree": ElementTree, "Image": Image, "torch": torch}
+    exec(cell.source.split("\n\n\n")[0], names)
+    off = names["trusting"]("0001") - scenes[1].boxes.round()
+    assert off.tolist() == [[1, 1, 0, 0]] * len(off) and len(off)
+    assert "begins a pixel too far to the right and a pixel too low" in prose("22")
+
+
+def test_22_says_how_its_detectors_treat_a_box_without_width():
+    flat, anchor = torch.tensor([[20.0, 12, 20, 28]]), torch.tensor([[10.0, 10, 30, 30]])
+    width = float(ops.encode_boxes(flat, anchor, torch.ones(4))[0, 2])
+    assert width == pytest.approx(math.log(0.001 / 20), rel=1e-5)
+    assert "takes a thousandth of a pixel for its width" in prose("22")
+
+
+def test_22_compares_its_run_with_that_of_notebook_20():
+    other = training_film.read()["A"].at(1200).AP50
+    assert f"had an AP50 of {other:.2f} by then" in prose("22")
+    (trained,) = re.findall(r"pictures to train on: (\d+)", output("22", "engine.resolve"))
+    steps, batch = own_boxes_film.MOMENTS[-1], engine.TrainConfig().batch_size
+    assert f"After {steps:,} steps" in prose("22")
+    assert f"each of {trained} pictures is shown about a hundred times" in prose("22")
+    assert 95 < steps * batch / int(trained) < 110

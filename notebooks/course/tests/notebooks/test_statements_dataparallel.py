@@ -80,7 +80,9 @@ def test_02_the_two_rules_of_a_replica():
         "02",
         "the dict in which Python keeps the attributes of an object, is a copy; the values in it are the originals",
     )
-    assert says("02", "Weights and buffers are the exception.") and says("02", "Only on the first GPU")
+    assert says("02", "Weights and buffers are the exception, and so are the submodules that hold them.") and says(
+        "02", "Only on the first GPU"
+    )
     assert not says("02", "That one sentence predicts")
 
 
