@@ -17,7 +17,8 @@ import nbformat
 
 from course.links import repository
 from course.series import PARTS
-from website import api, failures, frames, layout, links, notebook
+from multigpu.failures import CHAPTERS
+from website import api, failures, frames, home, layout, links, notebook, search
 
 CONFIGURATION = Path(__file__).parent
 IMAGES = {".svg", ".png", ".gif", ".jpg"}
@@ -51,16 +52,13 @@ def gather(source: Path, repo: str = "", cache: Path | None = None) -> None:
     `cache` is a folder for the figures of sliders; without one the sliders stand still.
     """
     shown = layout.layout()
-    put(source / "index.md", home() + contents(), layout.HOME, "index.md", shown, repo)
+    put(source / "index.md", home.page() + contents(), layout.HOME, "index.md", shown, repo)
     for path in sorted(shown.pages):
         if path.endswith(".md"):
             put(source / path, (layout.ROOT / path).read_text(encoding="utf-8"), path, path, shown, repo)
         else:
             put_notebook(source, path, shown, repo, cache)
-    write(source / "failures" / "index.md", failures.index())
-    for name, text in failures.pages().items():
-        place = f"failures/{name}.md"
-        put(source / place, text, layout.CATALOGUE, place, shown, repo)
+    put_failures(source, shown, repo)
     modules = api.pages()
     write(source / "api" / "index.md", api.index() + toctree("", list(modules)))
     for name, text in modules.items():
@@ -88,6 +86,18 @@ def put_notebook(source: Path, path: str, shown: layout.Layout, repo: str, cache
     nbformat.write(nb, source / path)
 
 
+def put_failures(source: Path, shown: layout.Layout, repo: str) -> None:
+    """Write the catalogue: its index, below it the chapters, and below each of those its failures."""
+    folder = source / layout.FAILURES
+    write(folder / "index.md", failures.index() + toctree("", [failures.chapter_page(key) for key in CHAPTERS]))
+    for key in CHAPTERS:
+        members = [entry.id for entry in failures.of_chapter(key)]
+        write(folder / f"{failures.chapter_page(key)}.md", failures.chapter(key) + toctree("", members))
+    for name, text in failures.pages().items():
+        place = f"{layout.FAILURES}/{name}.md"
+        put(source / place, text, layout.CATALOGUE, place, shown, repo)
+
+
 def put(target: Path, text: str, path: str, place: str, shown: layout.Layout, repo: str) -> None:
     """Write a page of markdown whose text stands in the file `path` of the repository."""
     write(target, links.on_site(text, path, place, shown, repo))
@@ -96,11 +106,6 @@ def put(target: Path, text: str, path: str, place: str, shown: layout.Layout, re
 def write(target: Path, text: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8", newline="\n")
-
-
-def home() -> str:
-    """The first page: README without the comments that mark what a program writes."""
-    return re.sub(r"<!--.*?-->\n", "", (layout.ROOT / layout.HOME).read_text(encoding="utf-8"))
 
 
 def contents() -> str:
@@ -133,9 +138,13 @@ def sphinx(folder: Path, out: Path, repo: str) -> int:
 
 
 def finish(source: Path, out: Path) -> None:
-    """Add the figures of the sliders, and take away what only those who debug the theme's scripts would read, 3 MB."""
+    """Add the figures of the sliders and the data of the search of the catalogue.
+
+    What only those who debug the theme's scripts would read is taken away: it is 3 MB.
+    """
     if (source / FRAMES).exists():
         shutil.copytree(source / FRAMES, out / "_static" / FRAMES, dirs_exist_ok=True)
+    write(out / "_static" / "catalogue.js", search.script())
     for debugging in (out / "_static").rglob("*.map"):
         debugging.unlink()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from website import api
+from website import api, layout
 
 project = "frcnn_lite"
 repo = os.environ.get("FRCNN_LITE_REPO", "")  # owner/name at GitHub, or nothing
@@ -26,9 +26,13 @@ html_theme = "sphinx_book_theme"
 html_title = "frcnn_lite: multi-GPU PyTorch"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_js_files = ["sliders.js"]
+html_js_files = ["sliders.js", "ask.js"]
 html_favicon = "static/icon.svg"
-html_context = {"default_mode": "auto"}  # light or dark, as the reader's system has it
+html_context = {
+    "default_mode": "auto",  # light or dark, as the reader's system has it
+    "edit_page_provider_name": "GitHub",
+    "edit_page_url_template": f"https://github.com/{repo}/edit/main/{{{{ repository_file_name }}}}",
+}
 html_copy_source = False  # the prepared ones would only confuse; the files themselves are at GitHub
 html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_use_index = html_domain_indices = False  # the search finds more
@@ -39,6 +43,7 @@ html_theme_options = {
     "navbar_persistent": [],
     "footer_content_items": [],
     "show_navbar_depth": 1,
+    "collapse_navbar": True,  # the failures of a chapter are listed beside its pages only
     "navigation_with_keys": True,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
@@ -56,13 +61,21 @@ html_theme_options = {
 }
 
 
-def no_source(app, page, template, context, tree) -> None:
-    """Pages that are made of something else than a file of their name have no source to link to."""
-    if page.startswith(("failures/", "api/", "index")):
-        context["page_source_suffix"] = ""
+def file_of_page(app, page, template, context, tree) -> None:
+    """Name the file that a page is made of: the theme's own guess is a file of the page's name."""
+    if tree:
+        context["repository_file_name"] = layout.file_of(page)
+
+
+def search_of_the_catalogue(app, page, template, context, tree) -> None:
+    """The page of the search answers from the catalogue, too; no other page needs the scripts for it."""
+    if page == "search":
+        app.add_js_file("catalogue.js")  # website.build writes it
+        app.add_js_file("explain.js")
 
 
 def setup(app) -> None:
     """Sphinx calls it. Autodoc shows the programs in our docstrings as programs."""
     app.connect("autodoc-process-docstring", api.with_code, priority=400)  # before napoleon reads the sections
-    app.connect("html-page-context", no_source, priority=100)  # before the theme makes its buttons
+    app.connect("html-page-context", file_of_page, priority=100)  # before the theme makes its buttons
+    app.connect("html-page-context", search_of_the_catalogue)

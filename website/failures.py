@@ -1,8 +1,7 @@
-"""The catalogue as pages: one a failure, and an index by chapter and by what one sees."""
+"""The catalogue as pages: one a failure, one a chapter, and an index by what one sees and by chapter."""
 
 import re
 from dataclasses import replace
-from itertools import groupby
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
 from multigpu.failures.page import symptoms, text
@@ -10,8 +9,8 @@ from multigpu.failures.page import symptoms, text
 INDEX = """\
 # What fails on several GPUs
 
-{count} failures: what one sees, why, and what mends it. Paste an error text into the search, or ask in a terminal,
-which takes a whole traceback, too:
+{count} failures: what one sees, why, and what mends it. Paste an error text or a whole traceback into the search, which
+answers as this command does in a terminal:
 
 ```sh
 python -m multigpu explain "found at least two devices"
@@ -36,12 +35,34 @@ Every program begins with `import torch` and `from torch import nn`.
 
 
 def index() -> str:
-    """The index: every failure by chapter, then by what one sees."""
-    parts = [INDEX.format(count=len(catalogue()))]
-    for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
-        lines = [f"- [{entry.title}]({entry.id}.md) ({marks(entry)})" for entry in entries]
-        parts.append("\n".join([f"## {CHAPTERS[chapter]}\n", *lines, ""]))
-    return "\n".join([*parts, symptoms("{}.md"), MARKS])
+    """The index: what one sees first, since who comes here has seen something; then every failure by chapter."""
+    parts = [INDEX.format(count=len(catalogue())), symptoms("{}.md")]
+    for key, title in CHAPTERS.items():
+        parts.append("\n".join([f"## [{title}]({chapter_page(key)}.md)\n", *map(line, of_chapter(key)), ""]))
+    return "\n".join([*parts, MARKS])
+
+
+def chapter_page(key: str) -> str:
+    """The name of the page of a chapter."""
+    return f"chapter-{key}"
+
+
+def chapter(key: str) -> str:
+    """The page of a chapter: its failures, each with what people say who meet it."""
+    lines = []
+    for entry in of_chapter(key):
+        lines.append(line(entry) + (f": {seen(entry)}" if entry.symptoms else ""))
+    return "\n".join([f"# {CHAPTERS[key]}\n", *lines, ""])
+
+
+def of_chapter(key: str) -> list[Failure]:
+    """The entries of a chapter."""
+    return [entry for entry in catalogue() if entry.chapter == key]
+
+
+def line(entry: Failure) -> str:
+    """A failure in a list."""
+    return f"- [{entry.title}]({entry.id}.md) ({marks(entry)})"
 
 
 def pages() -> dict[str, str]:
@@ -50,9 +71,15 @@ def pages() -> dict[str, str]:
 
 
 def page(entry: Failure) -> str:
-    """One failure: its title, its message, its cause and its repair."""
+    """One failure: its title, what people say who meet it, its message, its cause and its repair."""
     told = replace(entry, cause=linked(entry.cause), check=linked(entry.check), fix=linked(entry.fix))
-    return f"---\norphan: true\n---\n\n# {capital(entry.title)}\n\n**{marks(entry)}** · `{entry.id}`\n\n{text(told)}"
+    asked = f"*One sees:* {seen(entry)}\n\n" if entry.symptoms else ""
+    return f"# {capital(entry.title)}\n\n{asked}**{marks(entry)}** · `{entry.id}`\n\n{text(told)}"
+
+
+def seen(entry: Failure) -> str:
+    """What people say who meet a failure: `hangs at the end of an epoch; stuck`."""
+    return "; ".join(entry.symptoms)
 
 
 def linked(prose: str) -> str:

@@ -1,27 +1,35 @@
 """The site as a visitor meets it: built, served, and every page opened in Chromium, wide and narrow, light and dark.
 
-Needs Chromium and its driver; what needs no browser is tested without one.
+Needs Chromium and its driver; what needs no browser is tested without one. The pages are built for a project that has
+an address, because those have more links.
 """
 
 import functools
 import http.server
 import json
+import re
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 
+import nbformat
 import pytest
 import reader
 
 pytest.importorskip("sphinx", reason="the site is built by Sphinx")
 
-from website import layout
+from multigpu.failures import catalogue
+from multigpu.failures.match import answer
+from website import build, layout
 
+ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked.toml"  # what people pasted, from public threads
 MEGABYTES = 30
 WIDE, NARROW = 1280, 390
-# Text whose contrast with its ground is below 4.5 (3 for large letters), WCAG 2.2, 1.4.3. Drawings have colours of
-# their own, which are tested where they are made.
+REPO = "me/it"
+# Text whose contrast with its ground is below 4.5, menus and buttons included; WCAG 2.2, 1.4.3 asks it of all but large
+# letters. Drawings have colours of their own, which are tested where they are made.
 CONTRAST = """
 const parse = colour => (colour.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
 const over = (top, below) => {
@@ -40,19 +48,25 @@ const ground = element => {
 };
 const light = rgb => rgb.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
                         .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-const seen = new Set(), faint = [];
-const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const element = walker.currentNode.parentElement;
-  const words = walker.currentNode.data.trim().slice(0, 40);
-  if (!words || element.closest("svg, script, style, .headerlink") || seen.has(element)) continue;
-  seen.add(element);
-  if (!element.checkVisibility()) continue;
-  const style = getComputedStyle(element), below = ground(element);
-  const [a, b] = [light(over(parse(style.color), below)), light(below)];
-  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
-  if (ratio < (large ? 3 : 4.5) - 0.01) faint.push(`"${words}": ${ratio.toFixed(2)}`);
+const still = document.head.appendChild(document.createElement("style"));
+still.textContent = "* { transition: none !important }"; // else a button has a colour between those of the themes
+const faint = [];
+for (const theme of ["light", "dark"]) {
+  document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
+  grounds.clear();
+  const seen = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const words = walker.currentNode.data.trim().slice(0, 40);
+    if (!words || element.closest("svg, script, style, .headerlink") || seen.has(element)) continue;
+    seen.add(element);
+    if (!element.checkVisibility()) continue;
+    const style = getComputedStyle(element), below = ground(element);
+    const [a, b] = [light(over(parse(style.color), below)), light(below)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.49) faint.push(`${theme}: "${words}": ${ratio.toFixed(2)}`);
+  }
 }
 return faint;
 """
@@ -77,16 +91,31 @@ for (const drawing of document.querySelectorAll("article .drawing svg")) {
 }
 return wide;
 """
+ANSWERS = """
+return arguments[0].map((text) => {
+  const { entries: [first], sure } = window.explain(text);
+  return [first?.id ?? "", sure];
+});
+"""
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "train.py", line 12, in <module>
+    loss = model(images, query)
+           ^^^^^^^^^^^^^^^^^^^^
+  File "site-packages/torch/nn/modules/linear.py", line 125, in forward
+    return F.linear(input, self.weight, self.bias)
+RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!
+"""
 FIRST_FOUND = "return document.querySelector('#search-results li a')?.href"
 REQUESTS = "return performance.getEntriesByType('resource').map(entry => entry.name)"
-THEME = "document.documentElement.dataset.theme = document.documentElement.dataset.mode = arguments[0]"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the built site."""
     out = tmp_path_factory.mktemp("site") / "html"
-    built = subprocess.run([sys.executable, "-m", "website.build", "--still", "--out", str(out)], cwd=layout.ROOT)
+    command = [sys.executable, "-m", "website.build", "--still", "--repo", REPO, "--out", str(out)]
+    built = subprocess.run(command, cwd=layout.ROOT)
     assert built.returncode == 0  # a link or an anchor that leads nowhere is an error of the build
     return out
 
@@ -102,6 +131,14 @@ def address(site):
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Keeps a connection open, and lets the browser keep the scripts and styles that every page has."""
+
+    protocol_version = "HTTP/1.1"
+
+    def end_headers(self):
+        self.send_header("Cache-Control", "max-age=3600")
+        super().end_headers()
+
     def log_message(self, *args):
         """Not a line for each of thousands of requests."""
 
@@ -131,20 +168,21 @@ def test_the_site_is_small_and_complete(site):
     assert len([page for page in shown if page.startswith("failures/")]) > 150
 
 
+def faults_at(browser, width: int) -> list[str]:
+    """What cannot be read at this width, in either theme."""
+    resize(browser, width)
+    return [f"{width} px: {said}" for script in (CONTRAST, OVERFLOW) for said in browser.execute_script(script)]
+
+
 def test_every_page_in_both_themes_and_widths(site, address, browser):
     faults = []
+    widths = [WIDE, NARROW]
     for page in pages(site):
-        resize(browser, WIDE)
         browser.get(f"{address}/{page}")
-        if browser.execute_script("return document.querySelector('article') === null"):
-            continue  # the page of the search, whose text is made as one types
         found = [f"asks {name}" for name in browser.execute_script(REQUESTS) if not name.startswith((address, "data:"))]
-        for theme in ("light", "dark"):
-            browser.execute_script(THEME, theme)
-            found += [f"{theme}: {said}" for said in browser.execute_script(CONTRAST)]
-        found += [f"{WIDE} px: {said}" for said in browser.execute_script(OVERFLOW)]
-        resize(browser, NARROW)
-        found += [f"{NARROW} px: {said}" for said in browser.execute_script(OVERFLOW)]
+        for width in widths:
+            found += faults_at(browser, width)
+        widths.reverse()  # the next page begins with the width that the window has now
         found += [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
         faults += [f"{page}: {said}" for said in dict.fromkeys(found)]
     assert faults == []
@@ -155,6 +193,118 @@ def test_the_search_finds_an_error_text_without_a_server(site, browser):
     browser.get((site / "search.html").as_uri() + "?q=found+at+least+two+devices")
     first = reader.wait_for("result of the search", lambda: browser.execute_script(FIRST_FOUND))
     assert first.partition("#")[0].partition("?")[0].endswith("failures/two-devices.html")
+
+
+def test_the_search_answers_every_text_as_python_does(site, browser):
+    browser.get((site / "search.html").as_uri())
+    texts = [asked["text"] for drawn in tomllib.loads(ASKED.read_text(encoding="utf-8")).values() for asked in drawn]
+    answers = browser.execute_script(ANSWERS, texts)
+    differing = []
+    for text, (name, sure) in zip(texts, answers, strict=True):
+        said = answer(text)
+        if (name, sure) != (said.entries[0].id if said.entries else "", said.sure):
+            differing.append(f"{text.strip()[-80:]!r}: {name}, {'sure' if sure else 'a guess'}")
+    assert len(texts) > 250 and len(differing) <= 0.02 * len(texts), differing
+
+
+def test_a_pasted_traceback_is_answered_first_and_sent_nowhere(site, address, browser):
+    browser.get(f"{address}/docs/verdicts.html")
+    paste(browser, TRACEBACK)
+    reader.wait_for("page of the search", lambda: browser.current_url.startswith(f"{address}/search.html#"))
+    box = reader.wait_for("answer", lambda: browser.find_elements("css selector", ".explained"))[0]
+    assert box.text.startswith("The text holds the message of this failure:")
+    first = box.find_element("css selector", ".first a").get_attribute("href")
+    assert first == f"{address}/failures/two-devices.html" and (site / "failures" / "two-devices.html").exists()
+    typed = browser.find_element("css selector", "#search-results").find_element("xpath", "../form//input")
+    assert typed.get_property("value").endswith(TRACEBACK.strip().rpartition("\n")[2])
+    assert faults_at(browser, WIDE) + faults_at(browser, NARROW) == []
+
+
+def test_a_question_is_answered_by_a_guess_above_what_sphinx_finds(site, browser):
+    browser.get((site / "search.html").as_uri() + "?q=hangs+after+the+first+epoch")
+    box = reader.wait_for("answer", lambda: browser.find_elements("css selector", ".explained"))[0]
+    assert box.text.startswith("A guess, since")
+    guessed = answer("hangs after the first epoch").entries[0].id
+    assert box.find_element("css selector", ".first a").get_attribute("href").endswith(f"/failures/{guessed}.html")
+    assert browser.execute_script("return document.querySelector('.explained + #search-results') !== null")
+    browser.get((site / "search.html").as_uri() + "?q=kjhgf")
+    assert browser.find_elements("css selector", ".explained") == []
+
+
+def test_the_name_of_a_topic_leads_to_its_chapters(site, browser):
+    browser.get((site / "search.html").as_uri() + "?q=Checkpoints")
+    links = reader.wait_for("answer", lambda: browser.find_elements("css selector", ".explained a"))
+    found = [link.get_dom_attribute("href") for link in links]
+    assert found == ["failures/chapter-checkpoints.html", "failures/chapter-resuming.html"]
+    assert all((site / page).exists() for page in found)
+
+
+def paste(browser, text: str) -> None:
+    """Copy a text, open the search and paste it there, then press Enter."""
+    from selenium.webdriver import ActionChains, Keys
+
+    browser.execute_script(
+        "const area = document.body.appendChild(document.createElement('textarea'));"
+        "area.value = arguments[0]; area.focus(); area.select();",
+        text,
+    )
+    ActionChains(browser).key_down(Keys.CONTROL).send_keys("c").key_up(Keys.CONTROL).perform()
+    ActionChains(browser).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
+    reader.wait_for("field", lambda: browser.execute_script("return document.activeElement.name === 'q'"))
+    ActionChains(browser).key_down(Keys.CONTROL).send_keys("v").key_up(Keys.CONTROL).perform()
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+
+
+def test_every_failure_has_its_place_between_others(site):
+    for entry in catalogue():
+        page = (site / "failures" / f"{entry.id}.html").read_text(encoding="utf-8")
+        assert 'title="previous page"' in page and 'title="next page"' in page, entry.id
+        menu = page[page.index('<nav class="bd-links') :].partition("</nav>")[0]
+        assert f'href="chapter-{entry.chapter}.html"' in menu and 'current active"><a class="current' in menu, entry.id
+        assert not entry.symptoms or page.index(">One sees:<") < page.index(">Cause.<"), entry.id
+
+
+def test_the_first_page_has_the_map_with_links_to_every_notebook(site, browser):
+    browser.get((site / "index.html").as_uri())
+    boxes = browser.find_elements("css selector", ".drawing svg a")
+    linked = {box.get_dom_attribute("href") for box in boxes}
+    assert linked == {path.replace(".ipynb", ".html") for path in layout.notebooks()}
+    assert all((site / page).exists() for page in linked)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", boxes[3])
+    to = boxes[3].get_dom_attribute("href")
+    boxes[3].find_element("css selector", "text").click()
+    reader.wait_for("notebook", lambda: browser.current_url.endswith(to))
+
+
+def test_links_to_the_project_lead_to_files_that_it_has(site):
+    own = re.compile(rf'href="(https://(?:github\.com/{REPO}|colab\.research\.google\.com/github/{REPO})[^"]*)"')
+    file = re.compile(r".*?/(?:blob|tree)/main/([^?#]+)")
+    for page in pages(site):
+        links = set(own.findall((site / page).read_text(encoding="utf-8"))) - {f"https://github.com/{REPO}"}
+        missing = [link for link in links if not (found := file.match(link)) or not (layout.ROOT / found[1]).exists()]
+        assert missing == [], page
+        colab = [link for link in links if "colab" in link]
+        assert bool(colab) == bool(re.match(r"notebooks/\d\d_", page)), page
+        assert page == "search.html" or any(link.endswith("?plain=1") for link in links), page
+
+
+def test_pages_of_a_project_without_an_address_promise_none(tmp_path):
+    source, out, notebook = tmp_path / "source", tmp_path / "out", layout.notebooks()[1]
+    menu = build.toctree("", [notebook, "failures/two-devices"])
+    build.write(source / "index.md", f"# Two pages\n{menu}")
+    build.write(source / "failures" / "two-devices.md", "# A failure\n")
+    cells = [nbformat.v4.new_markdown_cell("# A notebook"), nbformat.v4.new_code_cell("1 + 1")]
+    python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    build.write(source / notebook, nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python)))
+    code = (
+        "import sys, pathlib; from website.build import sphinx; sys.exit(sphinx(*map(pathlib.Path, sys.argv[1:]), ''))"
+    )
+    built = subprocess.run([sys.executable, "-c", code, str(tmp_path), str(out)], cwd=layout.ROOT)
+    assert built.returncode == 0
+    assert len(pages(out)) == 4  # with the page of the search
+    for page in pages(out):
+        text = (out / page).read_text(encoding="utf-8")
+        assert "https://github.com" not in text and "colab" not in text, page
 
 
 def test_outcomes_and_solutions_are_folded(address, browser):

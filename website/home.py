@@ -1,0 +1,23 @@
+"""The first page: README, and below it the map of the series, whose boxes lead to the notebooks."""
+
+import re
+
+from course.series import draw
+from website import layout, notebook
+
+COMMENT = re.compile(r"<!--.*?-->\n")  # marks what a program writes into README
+# A box of the map as `course.figures.prerequisites` draws it: a frame, the number of the notebook, lines of its title.
+BOX = re.compile(r'<rect [^>]*/>\n<text [^>]*font-weight="bold">(?P<number>\d\d)</text>(?:\n<text [^>]*>[^<]*</text>)*')
+
+
+def page() -> str:
+    """The markdown of the first page."""
+    readme = COMMENT.sub("", (layout.ROOT / layout.HOME).read_text(encoding="utf-8"))
+    return f"{readme}\n## The map of the notebooks\n\n{series_map()}\n"
+
+
+def series_map() -> str:
+    """The drawing of notebook 00 in the page itself, each box a link to its notebook."""
+    pages = {path.rpartition("/")[2][:2]: path.replace(".ipynb", ".html") for path in layout.notebooks()}
+    linked = BOX.sub(lambda box: f'<a href="{pages[box["number"]]}">\n{box[0]}\n</a>', draw().markup)
+    return notebook.drawing(linked)

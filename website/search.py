@@ -1,0 +1,86 @@
+"""The catalogue's search for the page of Sphinx's search: what `multigpu.failures.match` reads, as a script.
+
+Sphinx finds the pages that hold every word of a query, which a pasted traceback has on no page. So static/explain.js
+answers like `python -m multigpu explain`: it is that module in JavaScript, with the data and the expressions from here.
+"""
+
+import json
+import re
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from multigpu.failures import CHAPTERS, catalogue
+from multigpu.failures import match as python
+from website.failures import capital, chapter_page
+from website.layout import FAILURES
+
+LINES = ("FRAME", "CARETS", "RAISED", "WARNED", "NOT_WARNED", "PYTORCH", "SEVERAL", "FOREIGN")
+CONSTANTS = ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "TRACEBACK")
+DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")
+FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m"}
+IGNORING = re.compile(r"\(\?i:((?:[^()]|\((?:[^()])*\))*)\)")
+# What an expression of Python means and one of JavaScript does not, outside of an escaped letter.
+ONLY_PYTHON = re.compile(r"\\[^AZ]|(?P<form>\\[AZ]|\(\?(?:P|>|\(|#|[aiLmsux]+[):-])|[*+?}]\+|\{,\d|\[\^?\])", re.DOTALL)
+
+
+def script() -> str:
+    """A script that assigns the constant which explain.js reads; a page opened as a file may not fetch data."""
+    return f"window.catalogueOfFailures = {json.dumps(data(), separators=(',', ':'))}\n"
+
+
+def data() -> dict[str, Any]:
+    """The entries, and what the search of Python compares them with."""
+    entries = [
+        {
+            "id": entry.id,
+            "title": capital(entry.title),
+            "message": entry.message,
+            "cause": entry.cause,
+            "after": entry.after,
+            **{name: list(map(in_javascript, getattr(entry, name))) for name in ("patterns", "generic", "words")},
+            "symptoms": entry.symptoms,
+        }
+        for entry in catalogue()
+    ]
+    return {
+        "entries": entries,
+        "expressions": {name: expression(getattr(python, name)) for name in LINES},
+        **{name: getattr(python, name) for name in CONSTANTS},
+        **{name: asdict(getattr(python, name)) for name in DEMANDS},
+        "TOPICS": topics(),
+        "EMPTY": sorted(python.EMPTY),
+        "DOMAIN": sorted(python.DOMAIN),
+        "ONE_WORD": python.ONE_WORD,
+        "PHRASES": [[in_javascript(pattern.pattern), meaning] for pattern, meaning in python.PHRASES],
+    }
+
+
+def topics() -> dict[str, list[tuple[str, str]]]:
+    """The chapters that a topic's name stands for, each with its title and its page: "fsdp" is that of shards."""
+    words = tomllib.loads(Path(python.__file__).with_name("words.toml").read_text(encoding="utf-8"))
+    return {
+        name: [(CHAPTERS[key], f"{FAILURES}/{chapter_page(key)}.html") for key in keys]
+        for name, keys in words["topics"].items()
+    }
+
+
+def expression(compiled: re.Pattern[str]) -> tuple[str, str]:
+    """A compiled expression as the two arguments of JavaScript's `RegExp`."""
+    return in_javascript(compiled.pattern), "".join(name for flag, name in FLAGS.items() if compiled.flags & flag)
+
+
+def in_javascript(pattern: str) -> str:
+    """An expression of Python as JavaScript reads it. Raises ValueError for a form that is not translated."""
+    plain = IGNORING.sub(lambda part: both_cases(part[1]), pattern)
+    for found in ONLY_PYTHON.finditer(plain):
+        if found["form"]:
+            raise ValueError(f"{found['form']!r} in the expression {pattern!r} means something else in JavaScript")
+    return plain
+
+
+def both_cases(pattern: str) -> str:
+    """`warn` as `[wW][aA][rR][nN]`: not every browser knows `(?i:warn)`."""
+    letters = re.sub(r"\\.|[a-z]", lambda m: m[0] if m[0].startswith("\\") else f"[{m[0]}{m[0].upper()}]", pattern)
+    return f"(?:{letters})"

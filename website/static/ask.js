@@ -1,0 +1,76 @@
+// A pasted traceback in the field of the search. The field has one line, so the breaks between lines become signs that
+// can be seen. A text as long as that goes behind the "#" of the search's address, which is sent to no server.
+// The page of the search answers with failures of the catalogue first, and below come the pages that Sphinx finds.
+
+(() => {
+  const BREAK = " ⏎ ";
+  const LONG = 200; // letters; no page holds every word of a longer text, which is what Sphinx's own search asks for
+  const MORE = 3; // failures that are named beside the first
+  const FIELD = "form.bd-search input";
+
+  document.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text").trim() ?? "";
+    if (!event.target.matches?.(FIELD) || !text.includes("\n")) return;
+    event.preventDefault();
+    const { selectionStart, selectionEnd } = event.target;
+    event.target.setRangeText(text.split(/\r?\n/).join(BREAK), selectionStart, selectionEnd, "end");
+  });
+
+  document.addEventListener("submit", (event) => {
+    const text = event.target.querySelector(FIELD)?.value ?? "";
+    if (text.length <= LONG && !text.includes(BREAK)) return;
+    event.preventDefault();
+    const root = document.documentElement.dataset.content_root;
+    location.href = `${root}search.html#${encodeURIComponent(text)}`;
+  });
+
+  const element = (name, className, ...inside) => {
+    const made = Object.assign(document.createElement(name), { className });
+    made.append(...inside);
+    return made;
+  };
+  /** A title or a cause, in which code stands between grave accents. */
+  const prose = (text) => text.split("`").map((part, k) => (k % 2 ? element("code", "", part) : part));
+  const link = (title, href) => Object.assign(element("a", "", ...prose(title)), { href });
+  const linked = ({ id, title }) => link(title, `failures/${id}.html`);
+  const list = (links) => element("ul", "", ...links.map((one) => element("li", "", one)));
+
+  /** What the catalogue says to a text, or nothing. */
+  function said(text, long) {
+    const topic = Object.entries(window.catalogueOfFailures.TOPICS).find(([name]) => name === text.trim().toLowerCase());
+    if (topic) {
+      const head = element("p", "", "This names a topic and not a failure. These chapters of the catalogue tell of it:");
+      return [head, list(topic[1].map(([title, href]) => link(title, href)))];
+    }
+    const answer = window.explain(text);
+    return answer.entries.length || long ? shown(answer) : [];
+  }
+
+  function shown({ entries: [first, ...others], sure }) {
+    if (!first) return [element("p", "", "The catalogue of failures has nothing to say to this text.")];
+    const head = sure
+      ? [element("strong", "", "The text holds the message of this failure:")]
+      : [element("strong", "", "A guess"), ", since the text holds no message that the catalogue knows:"];
+    const more = others.slice(0, MORE).map(linked);
+    return [
+      element("p", "", ...head),
+      element("p", "first", linked(first)),
+      element("p", "", ...prose(first.cause)),
+      ...(more.length ? [element("p", "", "It may also be:"), list(more)] : []),
+    ];
+  }
+
+  addEventListener("load", () => {
+    // After Sphinx, which empties the fields where the address has no query.
+    const results = document.querySelector("#search-results");
+    if (!results) return;
+    addEventListener("hashchange", () => location.reload());
+    const typed = new URLSearchParams(location.search).get("q") ?? "";
+    const pasted = decodeURIComponent(location.hash.slice(1));
+    const text = pasted || typed;
+    if (!text.trim()) return;
+    if (pasted) for (const field of document.querySelectorAll(FIELD)) field.value = pasted;
+    const inside = said(text.replaceAll(BREAK, "\n"), Boolean(pasted));
+    if (inside.length) results.before(element("section", "explained", ...inside));
+  });
+})();

@@ -1,0 +1,172 @@
+// Which failures of the catalogue speak of a text: `python -m multigpu explain` in the browser. It is the module
+// multigpu/failures/match.py function by function, with the same names, and a test compares their answers.
+
+window.explain = (() => {
+  const known = window.catalogueOfFailures;
+  const { ENOUGH, FEW, MISSPELT, ALIKE, TRACEBACK, OF_ANY, OF_OURS, LOOSE, ONE_WORD } = known;
+  const [EMPTY, DOMAIN] = [new Set(known.EMPTY), new Set(known.DOMAIN)];
+  const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
+  const PHRASES = known.PHRASES.map(([pattern, meaning]) => [new RegExp(pattern, "g"), meaning]);
+
+  const kept = (make) => {
+    const made = new Map();
+    return (key) => (made.has(key) || made.set(key, make(key)), made.get(key));
+  };
+  const compiled = kept((pattern) => new RegExp(pattern, "i"));
+  const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+  const plain = (text) => text.trim().split(/\s+/).join(" ");
+  const meaning = (word) => (Object.hasOwn(ONE_WORD, word) ? ONE_WORD[word] : word);
+
+  /** The entries for a text, the likeliest first, and whether it holds a message of the first or is a guess. */
+  function answer(text) {
+    if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return { entries: [], sure: false };
+    const lines = linesOf(text);
+    const fits = fitsOf(lines, regex.SEVERAL.test(text)).sort(byPrecedence);
+    const raised = lines.some((line) => line.raised) || text.includes(TRACEBACK);
+    const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
+    if (sure.length) return { entries: sure.map((fit) => fit.entry), sure: true };
+    return { entries: fits.length ? fits.map((fit) => fit.entry) : guesses(text, lines), sure: false };
+  }
+
+  function byPrecedence(one, other) {
+    const order = (fit) => [fit.doubtful, fit.entry.after, fit.warned, !fit.last, -fit.letters].map(Number);
+    const [a, b] = [order(one), order(other)];
+    const k = a.findIndex((value, k) => value !== b[k]);
+    return k < 0 ? 0 : a[k] - b[k];
+  }
+
+  function linesOf(text) {
+    const lines = [];
+    let code = false; // the line under a frame shows the code there
+    for (const line of text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)) {
+      const where = regex.FRAME.test(line) || regex.CARETS.test(line);
+      const raised = regex.RAISED.test(line) && !where;
+      const warned = regex.WARNED.test(line) && !regex.NOT_WARNED.test(line);
+      lines.push({ text: plain(line), told: raised || !(where || code), raised, warned });
+      code = where && !regex.CARETS.test(line) && !line.includes("frame #");
+    }
+    return lines;
+  }
+
+  function fitsOf(lines, several) {
+    let whole = "";
+    const ends = lines.map(({ text }) => (whole += (whole && text ? " " : "") + text).length);
+    const last = lines.findLastIndex((line) => line.raised);
+    const told = lines.filter((line) => line.told).map((line) => line.text).join(" ");
+    const fit = (entry, pattern, doubtful) => {
+      const found = compiled(pattern).exec(whole);
+      if (!found) return [];
+      const number = ends.findIndex((end) => found.index + found[0].length <= end);
+      const letters = pattern.replace(/\\.|\W/g, "").length;
+      const said = lines[number].told || compiled(pattern).test(told);
+      return [{ entry, letters, told: said, last: number >= last && last >= 0, warned: lines[number].warned, doubtful }];
+    };
+    return known.entries.flatMap((entry) => {
+      const fits = [
+        ...entry.patterns.flatMap((pattern) => fit(entry, pattern, false)),
+        ...entry.generic.flatMap((pattern) => fit(entry, pattern, !several)),
+      ];
+      return fits.sort(byPrecedence).slice(0, 1);
+    });
+  }
+
+  function guesses(text, lines) {
+    const raised = lines.filter((line) => line.raised).map((line) => line.text);
+    const asked = raised.length ? raised.at(-1) : plain(text);
+    const symptoms = raised.length ? [] : bySymptom(asked);
+    const named = known.entries.filter((entry) => entry.words.some((words) => compiled(words).test(asked)));
+    if (symptoms.length || named.length) return [...new Set([...symptoms, ...named])];
+    const loose = raised.length ? [] : bySymptom(asked, LOOSE);
+    return loose.length ? loose : likeness(asked).filter(([, share]) => share > ENOUGH).map(([entry]) => entry);
+  }
+
+  function meanings(text) {
+    let said = text.toLowerCase().replace(/[`*"]/g, "").replace(/(?<=[a-z0-9])-(?=[a-z])/g, " ");
+    for (const [pattern, words] of PHRASES) said = said.replace(pattern, words);
+    const words = said.match(/[a-z_][a-z_0-9']{1,}|-\d+|\b13[79]\b/g) ?? [];
+    const meant = words.filter((word) => !EMPTY.has(word)).map(meaning);
+    return new Set(meant.filter((word) => !EMPTY.has(word)));
+  }
+
+  function bySymptom(question, wanted) {
+    const asked = new Set([...meanings(question)].map(spelt).filter((word) => !EMPTY.has(word)));
+    const said = question.toLowerCase().match(/[a-z]+|[a-z_]+/g) ?? [];
+    const ours = [...said.map(meaning), ...asked].some((word) => DOMAIN.has(word));
+    if (!asked.size || (!ours && (wanted || asked.size > FEW))) return [];
+    const demand = wanted ?? (ours ? OF_OURS : OF_ANY);
+    const all = sum([...asked].map(weight));
+    const scores = new Map();
+    for (const [entry, symptoms] of symptomsOf()) {
+      for (const words of symptoms) {
+        const shared = [...words].filter((word) => asked.has(word));
+        const score = sum(shared.map(weight));
+        const named = score / sum([...words].map(weight));
+        const telling = shared.filter((word) => !DOMAIN.has(word)).length;
+        const enough = words.size > 2 ? named > demand.named && telling >= demand.telling : shared.length === words.size;
+        if (enough && score > demand.explained * all)
+          scores.set(entry, Math.max(scores.get(entry) ?? 0, score * named ** 2));
+      }
+    }
+    return [...scores.keys()].sort((one, other) => scores.get(other) - scores.get(one));
+  }
+
+  const once = (make) => {
+    let made;
+    return () => (made ??= make());
+  };
+  const symptomsOf = once(() => known.entries.map((entry) => [entry, entry.symptoms.map(meanings)]));
+  const rarity = once(() => {
+    const frequency = new Map();
+    for (const [, symptoms] of symptomsOf())
+      for (const word of new Set(symptoms.flatMap((words) => [...words])))
+        frequency.set(word, (frequency.get(word) ?? 0) + 1);
+    const total = 1 + symptomsOf().filter(([, symptoms]) => symptoms.length).length;
+    const rarities = new Map([...frequency].map(([word, count]) => [word, Math.log(total / count)]));
+    return rarities.set("", Math.log(total) / 2);
+  });
+  const weight = (word) => rarity().get(word) ?? rarity().get("");
+
+  const spelt = kept((word) => {
+    const symptoms = new Set([...rarity().keys(), ...EMPTY, ...DOMAIN]);
+    if (symptoms.has(word) || word.length < MISSPELT) return word;
+    let [meant, best] = [word, ALIKE];
+    for (const other of [...new Set([...symptoms, ...Object.keys(ONE_WORD)])].sort()) {
+      const alike = other[0] === word[0] ? similarity(other, word) : 0;
+      if (alike >= best) [meant, best] = [other, alike];
+    }
+    return meaning(meant);
+  });
+
+  /** How much two words have in common, 0 to 1, as Python's difflib counts it: by their longest common pieces. */
+  const similarity = (a, b) => (2 * common(a, b)) / (a.length + b.length);
+  function common(a, b) {
+    let [start, from, size] = [0, 0, 0];
+    for (let i = 0; i < a.length; i++)
+      for (let j = 0; j < b.length; j++) {
+        let k = 0;
+        while (i + k < a.length && j + k < b.length && a[i + k] === b[j + k]) k++;
+        if (k > size) [start, from, size] = [i, j, k];
+      }
+    if (!size) return 0;
+    return size + common(a.slice(0, start), b.slice(0, from)) + common(a.slice(start + size), b.slice(from + size));
+  }
+
+  const wordsOf = (text) => new Set(text.toLowerCase().match(/[a-z_]{3,}/g) ?? []);
+  const wordsOfEntries = once(() => {
+    const held = known.entries.map((entry) => wordsOf([entry.id, entry.title, entry.message, entry.cause].join(" ")));
+    const frequency = new Map();
+    for (const words of held) for (const word of words) frequency.set(word, (frequency.get(word) ?? 0) + 1);
+    return { held, frequency };
+  });
+
+  function likeness(text) {
+    const { held, frequency } = wordsOfEntries();
+    const words = [...wordsOf(text)];
+    const weights = words.map((word) => Math.log((1 + held.length) / (1 + (frequency.get(word) ?? 0))));
+    const total = sum(weights) || 1;
+    const shares = known.entries.map((entry, k) => [entry, sum(weights.filter((_, n) => held[k].has(words[n]))) / total]);
+    return shares.sort(([, one], [, other]) => other - one);
+  }
+
+  return answer;
+})();
