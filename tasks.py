@@ -9,7 +9,7 @@
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
     third-party run other projects' own tests on virtual GPUs                   (--suites DIR: your checkouts of them)
     site        build the site of everything in build/site                      (--repo owner/name: with links to it)
-    links       links to Colab, Kaggle, Binder and Codespaces in README         (--repo owner/name; without it they go)
+    links       links to Colab and others, the address in README and CITATION   (--repo owner/name; without it they go)
     lint        check format, style and types
     clean       remove the environment and the caches, never runs/ or data/
 
@@ -260,9 +260,11 @@ def sessions(args: list[str]) -> list[tuple[Path, list[str]]]:
 
 def test(python: Path, args: list[str]) -> int:
     """Notebooks and tests, in parallel by file, then the tests of each package; paths in `args` replace them all."""
-    workers = max(2, min(8, os.cpu_count() or 2))
+    cores = os.cpu_count() or 2
+    # Half as many more workers as cores: many tests wait, for a browser, a kernel or ranks, and leave their core idle.
+    workers = max(3, min(8, cores + cores // 2))
     # The workers share the cores: without this each of them would start a thread for every core.
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) // workers)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // workers)))
     # In the order of the folders: xdist's own puts files of one long test last, where one worker waits for the other.
     command = [str(python), "-m", "pytest", "-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
     codes = []

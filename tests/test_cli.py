@@ -18,6 +18,7 @@ import frcnn_lite
 import vgpu
 from frcnn_lite import cli
 from frcnn_lite.cli import options, train
+from frcnn_lite.cli.evaluate import REPORT
 from frcnn_lite.data import DigitScenes, read_image
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import (
@@ -230,11 +231,21 @@ def test_evaluate_draws_a_report_once(trained, tmp_path, capsys):
     said = capsys.readouterr()
     assert json.loads(said.out)["images"] == 3
     file = tmp_path / "report" / "precision_recall.svg"
-    assert [line for line in said.err.splitlines() if line.endswith("written")] == [f"{file} written"]
+    written = [line for line in said.err.splitlines() if line.endswith("written")]
+    assert written == [f"{tmp_path / 'report' / name} written" for name in REPORT]
     curves = file.read_text(encoding="utf-8")
     assert "all classes" in curves and "AP50 0.00" in curves and ElementTree.fromstring(curves).tag.endswith("svg")
-    fails(capsys, "precision_recall.svg exists already", *ask)
-    assert file.read_text(encoding="utf-8") == curves
+    matrix = json.loads((tmp_path / "report" / "confusion_matrix.json").read_text(encoding="utf-8"))
+    assert (matrix["iou"], matrix["score"], matrix["run"]) == (0.5, 0.5, json.loads(said.out)["run"])
+    assert (matrix["rows"][-1], matrix["columns"][-1]) == ("no object", "missed")
+    objects = sum(sum(row) for row in matrix["counts"][:-1])
+    assert objects == json.loads(said.out)["objects"] and len(matrix["counts"]) == len(matrix["rows"]) == 11
+    drawn = (tmp_path / "report" / "confusion_matrix.svg").read_text(encoding="utf-8")
+    assert "found as" in drawn and "score 0.5 or more, IoU 0.5 or more" in drawn
+    for name in REPORT:
+        fails(capsys, f"{name} exists already", *ask)
+        (tmp_path / "report" / name).unlink()
+    assert run(*ask) == 0 and file.read_text(encoding="utf-8") == curves
 
 
 def test_predict_as_json(trained, tmp_path, capsys):
@@ -344,7 +355,7 @@ def test_export_writes_a_graph(trained, tmp_path, capsys):
         ("gpus must be at least 0, got -1", ("--gpus", "-1")),
         ("gpus must be at most batch_size, got gpus=99", ("--gpus", "99")),
         ("gpus must be from 1 to 64, got 99", ("--gpus", "99", "--batch-size", "128")),
-        ("data must be 'digits', 'voc:DIR' or 'coco:FILE', got 'mnist'", ("--data", "mnist")),
+        ("data must be 'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', got 'mnist'", ("--data", "mnist")),
         ("no such file or directory: 'nowhere'", ("--data", "voc:nowhere")),
         ("minutes must be a positive number, got -5.0", ("--minutes", "-5")),
         ("epochs must be a positive number, got 0.0", ("--epochs", "0")),

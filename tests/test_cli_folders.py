@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from annotated_folders import write_coco, write_image, write_voc
+from annotated_folders import write_coco, write_image, write_voc, write_yolo
 
 from frcnn_lite.cli import main
 from frcnn_lite.recipes.determinism import same_bits
@@ -133,3 +133,29 @@ def test_too_few_pictures_to_hold_some_out(tmp_path, capsys):
     for data, _ in without_pictures(tmp_path, 1):
         assert main(["train", "--data", data, "--out", str(tmp_path / "run"), *STEPS]) == 2
         assert "too few pictures (1) to hold some out by their names, the split 't" in capsys.readouterr().err
+
+
+def test_a_folder_of_yolo_is_trained_on_and_judged_on(tmp_path, capsys):
+    """A class of the list that no picture shows is known, too."""
+    lines = ["0 0.375 0.5 0.5 0.625", "2 0.75 0.5 0.25 0.25"]
+    pictures = {f"images/{'train' if name < 'g' else 'val'}/{name}.jpg": lines for name in "abcdefgh"}
+    yaml = "names:\n  0: dog\n  1: cow\n  2: cat\n"
+    folder = write_yolo(tmp_path / "pets", {**pictures, "images/train/far.jpg": ["0 0.5 0.5 9 9"]}, {"data.yaml": yaml})
+    out = tmp_path / "run"
+    assert main(["train", "--data", f"yolo:{folder}", "--out", str(out), *STEPS]) == 0
+    said = capsys.readouterr().err
+    assert "labels/train/far.txt:1: 9 is outside 0..1" in said and "3 classes: dog, cow, cat" in said
+    assert f"6 pictures of yolo:{folder}@train, judged on 2 of yolo:{folder}@val" in said
+    assert main(["evaluate", "--run", str(out), "--data", f"yolo:{folder}@train", "--report", str(out / "report")]) == 0
+    assert json.loads(capsys.readouterr().out)["objects"] == 12
+    matrix = json.loads((out / "report" / "confusion_matrix.json").read_text())
+    assert matrix["rows"] == ["dog", "cow", "cat", "no object"] and list(map(sum, matrix["counts"][:3])) == [6, 0, 6]
+
+
+@pytest.mark.parametrize("kind", ["voc", "yolo"])
+def test_a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file(tmp_path, capsys, kind):
+    (tmp_path / "data.yaml").write_text("names: [dog]")
+    assert main(["train", "--data", f"{kind}:{tmp_path / 'data.yaml'}", "--out", str(tmp_path / "run"), *STEPS]) == 2
+    assert f"data.yaml': {kind} takes a folder" in capsys.readouterr().err
+    assert main(["data", "check", f"coco:{tmp_path}"]) == 2
+    assert "coco takes a file" in capsys.readouterr().err

@@ -31,8 +31,15 @@ IS_COMMAND = re.compile(
 # The README's shortest paths leave `python -m frcnn_lite` away after the first of a row.
 SHORT = re.compile(r"(train|evaluate|predict|data|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run")
 
+# What `make links` writes into README for a project with an address; the course's tests look at it.
+OF_LINKS = re.compile(r"git clone https://github\.com/[\w.-]+/[\w.-]+|cd [\w.-]+")
+
 NOT_RUN = {
     "conda env create -f environment.yml": "tests/test_environment.py compares the file with pyproject.toml",
+    **dict.fromkeys(
+        ("uv venv", 'uv pip install -e packages/vgpu -e packages/multigpu -e ".[course]" -c constraints.txt'),
+        "it downloads torch; tests/test_environment.py compares it with what there is to install",
+    ),
     "python -m course.fetch BCCD": "it asks the network; the course's tests serve it from this machine",
     "pip install ./packages/vgpu": ".ci/run installs it into an environment of its own",
     "pip install ./packages/multigpu": ".ci/run installs it into an environment of its own",
@@ -58,10 +65,10 @@ NOT_RUN = {
         (
             "pytest --vgpus 2 tests/",
             "pytest --vgpus 2 --vgpus-memory 2GiB tests/",
-            "pytest [--vgpus 2 --vgpus-no-skips] tests/test_multidevice.py",
-            "pytest [--vgpus 2 --vgpus-no-skips] strategies/test_ddp_integration.py strategies/test_ddp.py "
+            "pytest --vgpus 2 --vgpus-no-skips tests/test_multidevice.py",
+            "pytest --vgpus 2 --vgpus-no-skips strategies/test_ddp_integration.py strategies/test_ddp.py "
             "strategies/test_dp.py accelerators/test_cuda.py",
-            "pytest [--vgpus 2 --vgpus-no-skips] tests/test_hooks.py tests/test_modeling_utils.py",
+            "pytest --vgpus 2 --vgpus-no-skips tests/test_hooks.py tests/test_modeling_utils.py",
             "python -m vgpu --gpus 2 -m accelerate.commands.launch --num_processes 2 --multi_gpu train.py --args",
         ),
         "it is for a checkout of accelerate, Lightning or transformers",
@@ -134,6 +141,7 @@ def commands(text: str) -> set[str]:
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     found = {line for line in blocks if line and not line.startswith("#")}
     found |= {text for text in inline if IS_COMMAND.match(text) or SHORT.match(text)}
+    found = {command for command in found if not OF_LINKS.fullmatch(command)}
     return found - {"make", "pip", "pytest", "pytest --vgpus", "python -m vgpu", "python -m torch"}
 
 
@@ -242,4 +250,5 @@ def test_a_page_with_an_unknown_command_would_fail(desk):
         "python -m frcnn_lite trian --steps 1",
         "make tea",
     }
+    assert commands("```sh\ngit clone https://github.com/me/it\ncd it\nmake tea\n```") == {"make tea"}
     assert execute("python -m frcnn_lite trian --steps 1", desk).returncode == 2

@@ -1,5 +1,7 @@
 """pyproject.toml, environment.yml and constraints.txt say the same thing in three dialects."""
 
+import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -57,6 +59,19 @@ def test_every_dependency_is_locked_inside_its_range():
         (pin,) = lock[requirement.name]
         assert pin.operator == "=="
         assert pin.version in requirement.specifier, f"constraints.txt locks {requirement.name} outside {line}"
+
+
+def test_uv_installs_the_packages_and_the_course_by_the_lock():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    words = shlex.split(re.search(r"^ *uv pip install (.+)", readme, re.MULTILINE)[1])
+    options = list(zip(words[::2], words[1::2], strict=True))
+    installed = [name.partition("[") for option, name in options if option == "-e"]
+    projects = {folder: {extra.removesuffix("]")} - {""} for folder, _, extra in installed}
+    assert projects == {"packages/vgpu": set(), "packages/multigpu": set(), ".": {"course"}}
+    assert all(
+        extras <= project(ROOT / folder).get("optional-dependencies", {}).keys() for folder, extras in projects.items()
+    )
+    assert dict(options)["-c"] == "constraints.txt"
 
 
 def test_tests_install_what_the_onnx_extra_does():

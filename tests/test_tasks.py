@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -213,6 +214,21 @@ def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expect
         (tasks.ROOT / file).touch()
     sessions = {folder.relative_to(tasks.ROOT).as_posix(): words for folder, words in tasks.sessions(args)}
     assert list(sessions.items()) == list(expected.items())
+
+
+def test_the_workflow_tests_the_library_the_course_and_each_package_on_macos_and_windows(tasks, monkeypatch):
+    monkeypatch.setattr(tasks, "ROOT", ROOT)
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    steps = [step["run"].split() for step in workflow["jobs"]["elsewhere"]["steps"] if "run" in step]
+    commands = ["python", "tasks.py", "test", "--torch", "cpu"]
+    assert all(words[: len(commands)] == commands for words in steps)
+    sessions = {
+        folder.relative_to(ROOT).as_posix(): [word.rstrip("/") for word in words if not word.startswith("-")]
+        for step in steps
+        for folder, words in tasks.sessions(step[len(commands) :])
+    }
+    course = ["tests", "notebooks/course/tests"]
+    assert sessions == {".": course, "packages/vgpu": ["tests"], "packages/multigpu": ["tests"]}
 
 
 @pytest.mark.parametrize("folders", [["notebooks", "my_notebooks"], ["notebooks"], []])
