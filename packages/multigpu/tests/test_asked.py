@@ -1,6 +1,7 @@
 """The search answers what people paste: texts of public threads, half of them never looked at while it was tuned."""
 
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from multigpu import failures
 from multigpu.failures import catalogue
 from multigpu.failures.match import answer
 
-TEXTS = tomllib.loads((Path(__file__).parent / "asked.toml").read_text(encoding="utf-8"))
+ASKED_FILE = Path(__file__).parent / "asked.toml"
+CATALOGUE = sorted(Path(failures.__file__).parent.glob("*.toml"))
+TEXTS = tomllib.loads(ASKED_FILE.read_text(encoding="utf-8"))
 ASKED = TEXTS["asked"]
 DRAWN_AFTERWARDS = {name: TEXTS[name] for name in ("later", "last", "blind", "fresh", "once_more")}
 """Texts drawn when the search stood; how they were answered at first sight is told in README.md."""
@@ -48,6 +52,13 @@ HALVES = {
     "tuned": [asked for asked in ASKED if for_tuning(asked)],
     "held out": [asked for asked in ASKED if not for_tuning(asked)],
 }
+
+
+@pytest.mark.parametrize("file", [ASKED_FILE, *CATALOGUE], ids=lambda file: file.name)
+def test_no_text_tells_where_a_person_keeps_files(file: Path) -> None:
+    """People paste their own folders; here, "..." stands for them."""
+    text = file.read_text(encoding="utf-8")
+    assert re.findall(r"(?:/home|/root|/Users|/mnt|C:\\+Users)[/\\]+[\w.-]+", text) == []
 
 
 def test_texts_are_of_public_threads_and_of_entries() -> None:
