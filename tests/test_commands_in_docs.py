@@ -158,6 +158,25 @@ RUN = [command for command in ALL if command not in {*NOT_RUN, *COPIES, *TASKS, 
 NEEDS_A_RUN = ("evaluate", "predict")
 
 
+def in_tables(text: str) -> list[str]:
+    """What a page's tables tell a reader to type: commands, options with a value, variables that are set."""
+    rows = re.findall(r"^ *\|.*$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    cells = [code for row in rows for code in re.findall(r"`([^`\n]+)`", row)]
+    typed = re.compile(r"--\w[\w-]* \S|[A-Z_]{2,}=\w|(make|python tasks\.py) \w+ \S")
+    return [code for code in cells if typed.match(code) or (IS_COMMAND.match(code) and not OF_TASKS.fullmatch(code))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_command_is_hidden_in_a_table(page):
+    assert in_tables(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_command_in_a_table_is_found():
+    page = "| `--gpus N` | `GPUS=2` |\n| `make lab` | opens |\n| `make test ARGS=-q` | `python -m vgpu x.py` |\n"
+    assert in_tables(page) == ["--gpus N", "GPUS=2", "make test ARGS=-q", "python -m vgpu x.py"]
+    assert in_tables("```sh\n| `--gpus 2` |\n```\n") == []
+
+
 def test_the_pages_print_commands_and_the_exceptions_among_them():
     assert len(ALL) > 40
     print("\n".join(RUN))

@@ -22,6 +22,7 @@ from course.store import run
 from website.layout import ROOT
 
 MOST = 120  # figures of a slider cell; with more combinations each slider takes fewer of its values
+TESTS = NOTEBOOKS / "course" / "tests"  # draw nothing
 ROUND = 50  # a range whose ends lie further apart than this factor is divided by equal factors
 
 
@@ -53,9 +54,10 @@ def sliders_call(source: str) -> str | None:
 
 
 def digest(cells: list[NotebookNode]) -> str:
-    """What the frames are a function of: the cells up to the slider, and the course."""
+    """What the frames are a function of: the cells up to the slider, and the course without its tests."""
     sources = [cell.source for cell in cells if cell.cell_type == "code"]
-    sources += [path.read_text(encoding="utf-8") for path in sorted((NOTEBOOKS / "course").glob("**/*.py"))]
+    course = [path for path in sorted((NOTEBOOKS / "course").glob("**/*.py")) if TESTS not in path.parents]
+    sources += [path.read_text(encoding="utf-8") for path in course]
     return hashlib.sha256("\n".join(sources).encode()).hexdigest()[:16]
 
 

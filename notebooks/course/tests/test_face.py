@@ -7,6 +7,8 @@ import tomllib
 
 from course import face
 
+CHARACTERS = 97  # of code, of 8.16 px each, in the 798 px that a column of GitHub's has for them
+
 
 def test_the_picture_is_what_the_program_does():
     assert face.PICTURE.read_text(encoding="utf-8") == face.picture().markup, "run `python -m course.face`"
@@ -43,3 +45,10 @@ def test_the_first_screen_is_short_enough_to_read():
     first = face.README.read_text(encoding="utf-8").partition("## ")[0]
     sentences = re.split(r"(?<=[.:])\s", re.sub(r"```.*?```|<!--.*?-->|!?\[(.*?)\]\(.*?\)", r"\1", first, flags=re.S))
     assert max(map(len, sentences)) <= 240, "a sentence is longer than two lines"
+
+
+def test_no_line_of_code_is_wider_than_its_column_at_github():
+    blocks = re.findall(r"```\w+\n(.*?)```", face.README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) > 5
+    wide = [line for block in blocks for line in block.splitlines() if len(line) > CHARACTERS]
+    assert wide == [], "a part of it can be read only after scrolling"
