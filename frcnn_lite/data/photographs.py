@@ -4,8 +4,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from frcnn_lite.data.digits import Split
+from frcnn_lite.data.digits import Split, bundled
 
 TEST_COLUMNS = 214  # the right third of each photograph is seen by test scenes only
 MAX_CROP = TEST_COLUMNS  # a larger crop would not fit there
@@ -14,10 +15,9 @@ MAX_CROP = TEST_COLUMNS  # a larger crop would not fit there
 @lru_cache(maxsize=2)
 def load_photographs(split: Split) -> tuple[NDArray[np.uint8], ...]:
     """The part of each photograph that belongs to one split, (3, H, W) uint8 RGB, decoded once per process."""
-    from sklearn.datasets import load_sample_images
-
     part = slice(None, -TEST_COLUMNS) if split == "train" else slice(-TEST_COLUMNS, None)
-    return tuple(np.ascontiguousarray(image[:, part].transpose(2, 0, 1)) for image in load_sample_images().images)
+    photographs = (np.asarray(Image.open(bundled(f"images/{name}.jpg"))) for name in ("china", "flower"))
+    return tuple(np.ascontiguousarray(image[:, part].transpose(2, 0, 1)) for image in photographs)
 
 
 def crop_photograph(split: Split, size: int, draws: NDArray[np.float64]) -> NDArray[np.uint8]:

@@ -1,11 +1,28 @@
 import hashlib
 import math
+import sys
 
 import numpy as np
 import pytest
 
 from frcnn_lite.data import draw_glyph, load_glyphs
-from frcnn_lite.data.digits import _cubic_matrix
+from frcnn_lite.data.digits import _cubic_matrix, read_digits
+from frcnn_lite.data.photographs import TEST_COLUMNS, load_photographs
+
+
+def test_the_files_of_scikit_learn_are_read_as_it_reads_them_and_without_it(monkeypatch):
+    from sklearn.datasets import load_digits, load_sample_images
+
+    expected, pictures = load_digits(), load_sample_images().images
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
+        monkeypatch.setitem(sys.modules, name, None)  # an import of it would fail from here on
+    load_photographs.cache_clear()
+    images, labels = read_digits()
+    assert np.array_equal(images, expected.images) and np.array_equal(labels, expected.target)
+    read = load_photographs("test")
+    assert len(read) == len(pictures)
+    for found, picture in zip(read, pictures, strict=True):
+        assert np.array_equal(found, picture[:, -TEST_COLUMNS:].transpose(2, 0, 1))
 
 
 def test_the_two_splits_hold_all_digits_and_share_none():

@@ -11,8 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-import numba  # noqa: F401  # this and the next are imported here, and not by each child when it first needs them
-import sklearn.datasets  # noqa: F401
+import numba  # noqa: F401  # imported here, and not by each child when it first needs it
 import torch
 from tqdm.auto import tqdm
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from course.figures.palette import LOST_COLOUR, blend
 from course.figures.svg import INK, PAPER, RULE, Canvas, number
+from frcnn_lite.data.digits import read_digits
 
 SIDE = 8  # scikit-learn's digits are 8x8 cells of ink 0..16
 LEVELS = 4  # tints of ink in a drawing; more cannot be told apart at this size
@@ -16,11 +17,9 @@ LEVELS = 4  # tints of ink in a drawing; more cannot be told apart at this size
 @lru_cache(maxsize=1)
 def cast() -> NDArray[np.float32]:
     """The ten digits (10, 8, 8) float32 in 0..16: the first of each kind 0..9 in scikit-learn's bundled set."""
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    first = [int(np.flatnonzero(bunch.target == digit)[0]) for digit in range(10)]
-    faces = bunch.images[first].astype(np.float32)
+    images, labels = read_digits()
+    first = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
+    faces = images[first].astype(np.float32)
     faces.setflags(write=False)
     return faces
 
