@@ -11,8 +11,8 @@ from xml.parsers import expat
 from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, hold_out, images_in, path_inside
 from frcnn_lite.data.defects import Defect
 
-IMAGE_FOLDERS = ("JPEGImages", "PNGImages", "images", "")
-ANNOTATION_FOLDERS = ("Annotations", "annotations", "labels", "")
+IMAGE_FOLDERS = ("JPEGImages", "PNGImages", "images", "Images", "")
+ANNOTATION_FOLDERS = ("Annotations", "annotations", "annots", "labels", "")
 
 
 def voc_splits(root: Path) -> dict[str, list[str]]:
@@ -134,6 +134,7 @@ def _folder(root: Path, names: tuple[str, ...], endings: tuple[str, ...]) -> Pat
         if folder.is_dir() and any(file.suffix.lower() in endings for file in folder.iterdir()):
             return folder
     wanted = ", ".join(name or "the folder itself" for name in names)
-    deeper = next((path.parent for path in [*root.glob("*/Annotations"), *root.glob("*/*/Annotations")]), None)
-    hint = f"; is it {deeper}?" if deeper else ""
+    deeper = next((file.parent for depth in (1, 2, 3) for file in root.glob("*/" * depth + "*.xml")), root)
+    within = deeper.parent if deeper.name in ANNOTATION_FOLDERS else deeper
+    hint = "" if within == root else f"; is it {within}?"
     raise FileNotFoundError(f"{root} holds no {endings[0]} files, looked for in: {wanted}{hint}")

@@ -47,6 +47,15 @@ def test_tools_lay_files_out_in_their_own_way(tmp_path):
     assert picture.file == flat / "a.JPG" and picture.objects[0].name == "dog"
 
 
+@pytest.mark.parametrize(("images", "annotations"), [("images", "annots"), ("Images", "Annotations")])
+def test_folders_may_be_called_as_public_data_calls_them(tmp_path, images, annotations):
+    write_voc(tmp_path, {"a": [("dog", (1, 1, 10, 20))]})
+    (tmp_path / "JPEGImages").rename(tmp_path / images)
+    (tmp_path / "Annotations").rename(tmp_path / annotations)
+    (picture,), defects = read_voc(tmp_path, voc_splits(tmp_path)["all"])
+    assert picture.file.is_file() and picture.objects[0].name == "dog" and defects == []
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -94,6 +103,11 @@ def test_what_is_missing_is_named(tmp_path):
     write_voc(tmp_path / "devkit" / "VOC2007", {"a": []})
     with pytest.raises(FileNotFoundError, match=r"; is it .*devkit/VOC2007\?"):
         voc_splits(tmp_path)
+    flat = tmp_path / "boards" / "images" / "train"
+    flat.mkdir(parents=True)
+    (tmp_path / "devkit/VOC2007/Annotations/a.xml").rename(flat / "a.xml")
+    with pytest.raises(FileNotFoundError, match=r"; is it .*boards/images/train\?"):
+        voc_splits(tmp_path / "boards")
     write_voc(tmp_path, {"a": []}, {"train": ["a", "b"]})
     write_annotation(tmp_path, "c", [])
     _, defects = read_voc(tmp_path, ["b", "c"])
