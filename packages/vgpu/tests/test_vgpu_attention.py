@@ -104,6 +104,106 @@ def test_it_follows_the_capability(profile, wanted):
         assert chosen(x, x, x) == wanted
 
 
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        ((8, 8), "cudnn"),
+        ((1, 8), "cudnn"),
+        ((2, 1, 8, 1), "cudnn"),
+        ((4, 8, 8), "efficient"),
+        ((8,), "efficient"),
+    ],
+)
+def test_cudnn_takes_masks_of_two_or_four_dimensions(shape, wanted):
+    with vgpu.virtual_gpus(2, profile="h100"):
+        x = torch.ones(2, 4, 8, 16, device="cuda", dtype=torch.half)
+        assert chosen(x, x, x, attn_mask=torch.ones(shape, dtype=torch.half, device="cuda")) == wanted
+
+
+def test_cudnn_leaves_to_others_what_it_cannot_do():
+    def half(*shape, trained=False):
+        return torch.ones(*shape, device="cuda", dtype=torch.half, requires_grad=trained)
+
+    with vgpu.virtual_gpus(2, profile="h100"):
+        x, one = half(2, 4, 8, 16), half(2, 4, 1, 16)
+        assert chosen(one, x, x) == "cudnn" and chosen(one, x, x, dropout_p=0.5) == "flash"
+        assert chosen(x, one, one) == "flash"
+        wide, trained = half(1, 1, 8, 160), half(1, 1, 8, 160, trained=True)
+        assert chosen(wide, wide, wide) == "cudnn" and chosen(trained, trained, trained) == "flash"
+        widest = half(1, 1, 8, 256, trained=True)
+        assert chosen(widest, widest, widest) == "cudnn"
+        learned = half(8, 8, trained=True)
+        assert chosen(x, x, x, attn_mask=learned) == "efficient"
+        values = drawn(2, 4, 8, 16, dtype=torch.half).cuda()
+        F.scaled_dot_product_attention(x, x, values, attn_mask=learned).square().sum().backward()
+        assert learned.grad.ne(0).any()
+
+
+def test_an_rtx_4090_trains_no_wide_heads_by_flash_attention():
+    with vgpu.virtual_gpus(1, profile="rtx4090"):
+        x = torch.ones(1, 1, 8, 224, device="cuda", dtype=torch.half)
+        assert chosen(x, x, x) == "flash"
+        x.requires_grad_()
+        assert chosen(x, x, x) == "efficient"
+        widest = torch.ones(1, 1, 8, 256, device="cuda", dtype=torch.half, requires_grad=True)
+        assert chosen(widest, widest, widest) == "flash"
+        assert chosen(widest, widest, widest, dropout_p=0.1) == "efficient"
+
+
+def test_a_mask_in_float32_is_refused_by_the_memory_efficient_operator_alone():
+    x, mask = drawn(1, 2, 8, 16), torch.zeros(8, 8)
+    half, on_gpu = x.half().cuda(), mask.cuda()
+    for context in (torch.enable_grad, torch.inference_mode):
+        with context(), pytest.raises(RuntimeError, match="invalid dtype for bias - should match query's dtype"):
+            F.scaled_dot_product_attention(half, half, half, attn_mask=on_gpu)
+    wanted = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+    with vgpu.virtual_gpus(2, profile="h100"):
+        q = x.half().cuda()
+        by_cudnn = F.scaled_dot_product_attention(q, q, q, attn_mask=mask.cuda())
+        torch.testing.assert_close(by_cudnn.cpu().float(), wanted, rtol=0.01, atol=0.01)
+    with sdpa_kernel(SDPBackend.MATH):
+        by_formulas = F.scaled_dot_product_attention(half, half, half, attn_mask=on_gpu)
+    torch.testing.assert_close(by_formulas.cpu().float(), wanted, rtol=0.01, atol=0.01)
+
+
+def test_a_mask_larger_than_the_scores_is_refused_by_every_operator():
+    query, keys = torch.ones(1, 2, 1, 8, device="cuda"), torch.ones(1, 2, 5, 8, device="cuda")
+    mask = torch.zeros(5, 5, device="cuda")  # of a whole sequence, where one step is decoded
+    with pytest.raises(RuntimeError, match="expanded size of the tensor"):
+        F.scaled_dot_product_attention(query, keys, keys, attn_mask=mask)
+    said = r"output with shape \[1, 2, 1, 5\] doesn't match the broadcast shape \[1, 2, 5, 5\]"
+    with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match=said):
+        F.scaled_dot_product_attention(query, keys, keys, attn_mask=mask)
+
+
+def test_fused_operators_want_the_last_dimension_of_the_mask_in_one_piece():
+    x, mask = torch.ones(1, 2, 8, 8, device="cuda"), torch.zeros(8, 8, device="cuda")
+    assert chosen(x, x, x, attn_mask=mask) == "efficient"
+    assert chosen(x, x, x, attn_mask=mask.T) == chosen(x, x, x, attn_mask=mask[:, :1].expand(8, 8)) == "math"
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "values"),
+    [
+        ((0, 2, 3, 8), (0, 2, 5, 8), (0, 2, 5, 8)),
+        ((2, 2, 0, 8), (2, 2, 5, 8), (2, 2, 5, 4)),
+        ((2, 2, 3, 8), (2, 2, 0, 8), (2, 2, 0, 4)),
+        ((2, 2, 3, 8), (2, 2, 5, 8), (2, 2, 5, 0)),
+        ((0, 8), (3, 8), (3, 8)),
+    ],
+)
+def test_of_nothing_come_zeros_and_gradients_of_zeros(queries, keys, values):
+    tensors = [torch.randn(shape, device="cuda", requires_grad=True) for shape in (queries, keys, values)]
+    mask = torch.zeros(queries[-2], keys[-2], device="cuda", requires_grad=True)
+    before = offset()
+    out = F.scaled_dot_product_attention(*tensors, attn_mask=mask, dropout_p=0.5)
+    assert out.shape == (*queries[:-1], values[-1]) and out.device == tensors[0].device and out.eq(0).all()
+    out.sum().backward()
+    assert offset() == before and mask.grad is None
+    for x in tensors:
+        assert x.grad.shape == x.shape and x.grad.eq(0).all()
+
+
 def test_what_cannot_run_says_why_in_pytorchs_words():
     x = torch.ones(1, 1, 4, 8, device="cuda")
     with (
@@ -251,7 +351,13 @@ def test_the_layer_below_is_refused_by_name():
 
 
 def test_everything_is_put_back():
+    from torch.distributed.tensor import DTensor
+
+    handlers = DTensor._op_dispatcher._custom_op_handlers
+    operator = torch.ops.aten.scaled_dot_product_attention.default
+    assert operator in handlers
     vgpu.disable()
+    assert operator not in handlers
     found = torch._C._dispatch_dump("aten::scaled_dot_product_attention")
     assert "vgpu" not in found and "AutogradCPU" not in found
     x = drawn(1, 2, 8, 16)

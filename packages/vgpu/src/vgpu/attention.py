@@ -23,7 +23,7 @@ from vgpu.patches import Patches
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 _aten = torch.ops.aten
-_attention = _aten.scaled_dot_product_attention.default
+OPERATOR = _aten.scaled_dot_product_attention.default
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 _LOW = (torch.float16, torch.bfloat16)
 _OFTEN_FIRST = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -43,28 +43,57 @@ class _Call(NamedTuple):
 
 
 def install(patches: Patches) -> None:
-    """Stand where autograd meets the operator; in inference mode, which autograd does not see, the CPU's one runs."""
+    """Stand where autograd meets the operator, and where DTensor does: in inference mode autograd does not see it.
+
+    What a virtual tensor does with it in inference mode stands in dispatch.py.
+    """
     patches.kernel("scaled_dot_product_attention", attention, "AutogradCPU")
+    patches.when_imported("torch.distributed.tensor", lambda module: _take_over_from_dtensor(patches, module))
+
+
+def _take_over_from_dtensor(patches: Patches, module: Any) -> None:
+    """Let DTensor ask here, too: by itself it would take the operator apart into that of the CPU."""
+    handlers = module.DTensor._op_dispatcher._custom_op_handlers
+    handlers[OPERATOR] = lambda operator, args, kwargs: attention(*args, **kwargs)
+    patches.on_restore(lambda: handlers.pop(OPERATOR, None))
 
 
 def attention(*args: Any, **kwargs: Any) -> Tensor:
-    """The operator itself: PyTorch's own kernel for tensors on the CPU and for arguments that it refuses."""
-    if type(args[0]) is Tensor or not _is_for_gpus(call := _Call(*args, **kwargs)):
-        return _attention._op_dk(_COMPOSITE, *args, **kwargs)
+    """`aten::scaled_dot_product_attention`, which takes the same arguments and returns (..., queries, width of values).
+
+    PyTorch's own kernel computes it for tensors on the CPU, and raises for arguments that PyTorch refuses.
+
+    Raises:
+        RuntimeError: if the program has switched off every operator that could run, in PyTorch's words.
+    """
+    call = _Call(*args, **kwargs)
+    if type(call.query) is Tensor or not _is_for_gpus(call):
+        return OPERATOR._op_dk(_COMPOSITE, *args, **kwargs)
+    if call.value.numel() == 0 or call.query.size(-2) == 0:
+        return _of_nothing(call)
     return _RUN[choose(call)](call)
 
 
 def _is_for_gpus(call: _Call) -> bool:
     """True for tensors on a virtual GPU that PyTorch's own checks of the arguments let through."""
-    mask, tensors = call.attn_mask, call[:3]
-    return (
-        call.query.is_cuda
-        and not any(x.is_nested or x.is_sparse for x in tensors)
-        and all(x.device == call.query.device and x.dtype == call.query.dtype and x.dim() > 1 for x in tensors)
-        and (mask is None or (mask.dtype in (torch.bool, call.query.dtype) and mask.device == call.query.device))
-        and not (mask is not None and call.is_causal)
-        and 0 <= call.dropout_p <= 1
-    )
+    query, mask = call.query, call.attn_mask
+    if not query.is_cuda or not 0 <= call.dropout_p <= 1:
+        return False
+    for x in call[:3]:
+        if x.is_nested or x.is_sparse or x.dim() < 2 or x.device != query.device or x.dtype != query.dtype:
+            return False
+    if mask is None:
+        return True
+    return not call.is_causal and mask.device == query.device and mask.dtype in (torch.bool, torch.float32, query.dtype)
+
+
+def _of_nothing(call: _Call) -> Tensor:
+    """Zeros, where there is no query or no value, with a gradient of zeros for queries, keys and values.
+
+    The mask gets none, and nothing looks at its shape: see github.com/pytorch/pytorch/pull/175063 and 184914.
+    """
+    zeros = call.query.new_zeros((*call.query.shape[:-1], call.value.size(-1)))
+    return zeros + (call.query.sum() + call.key.sum() + call.value.sum()) * 0
 
 
 def choose(call: _Call) -> SDPBackend:
@@ -112,8 +141,6 @@ def _no_fused_kernel(call: _Call) -> str | None:
             f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: {q.dim()}, "
             f"Key dim: {k.dim()}, Value dim: {v.dim()} instead."
         )
-    if 0 in (q.size(2), k.size(2)):
-        return "All fused kernels do not support zero seq_len_q or seq_len_kv."
     same_heads = q.size(1) == k.size(1) == v.size(1)
     grouped = call.enable_gqa and k.size(1) == v.size(1) and q.size(1) % max(k.size(1), 1) == 0
     if not q.size(0) == k.size(0) == v.size(0) or not (same_heads or grouped):
@@ -126,6 +153,11 @@ def _no_fused_kernel(call: _Call) -> str | None:
         return (
             "All fused kernels require the last dimension of the input to have stride 1. Got Query.stride(-1): "
             f"{q.stride(-1)}, Key.stride(-1): {k.stride(-1)}, Value.stride(-1): {v.stride(-1)} instead."
+        )
+    if call.attn_mask is not None and call.attn_mask.stride(-1) != 1:
+        return (
+            "All fused kernels require the last dimension of the input to have stride 1. Got attn_mask.stride(-1): "
+            f"{call.attn_mask.stride(-1)} instead."
         )
     return None
 
@@ -162,6 +194,14 @@ def _no_flash(call: _Call) -> str | None:
             "Flash attention does not support the is_causal flag when seqlen_q != seqlen_k. Got seqlen_q: "
             f"{q.size(-2)} seqlen_k: {k.size(-2)}."
         )
+    if gpu.major == 8 and gpu.minor >= 6 and _trains(call):
+        width = q.size(-1)
+        if 192 < width <= 224 or (width > 224 and call.dropout_p > 0):
+            return (
+                "Flash attention currently doesn't support training with head_dim in (192, 224] or (head_dim in "
+                "(224, 256] and dropout > 0.0) on SM86-SM89 or SM120-SM121. Attempting to run with dropout set to: "
+                f"{call.dropout_p} and head_dim: {width} on a sm {gpu.major}.{gpu.minor} gpu."
+            )
     return _wrong_dtype(call, *_low_precision()) or _no_fused_kernel(call)
 
 
@@ -180,8 +220,7 @@ def _no_efficient(call: _Call) -> str | None:
 
 
 def _no_cudnn(call: _Call) -> str | None:
-    gpu, (q, k, v) = profiles.current(), call[:3]
-    widest = 256 if (gpu.major, gpu.minor) == (9, 0) else 128
+    gpu = profiles.current()
     if not switches.cudnn_sdp_enabled():
         return "cuDNN attention has been runtime disabled."
     if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled():
@@ -193,13 +232,51 @@ def _no_cudnn(call: _Call) -> str | None:
         )
     if (call.dropout_p * 16) % 1:
         return "cuDNN dropout probability resolution is limited to 1/16."
-    if any(x.size(-1) > widest for x in (q, v)):
+    return (
+        _wrong_dtype(call, *_low_precision())
+        or _no_fused_kernel(call)
+        or _wrong_mask_for_cudnn(call)
+        or _wrong_sizes_for_cudnn(call)
+    )
+
+
+def _wrong_mask_for_cudnn(call: _Call) -> str | None:
+    """What keeps cuDNN from adding the mask: it has no gradient for one, and wants two dimensions or four."""
+    mask = call.attn_mask
+    if mask is None:
+        return None
+    if mask.requires_grad:
+        return "cuDNN attention has no gradient for attn_mask."
+    whole = (call.query.size(0), call.query.size(1), call.query.size(2), call.key.size(2))
+    fits = all(size in (1, wanted) for size, wanted in zip(reversed(mask.shape), reversed(whole), strict=False))
+    if mask.dim() in (2, 4) and fits:
+        return None
+    return (
+        "Please use the following attn mask shapes: 2d - ({Q_seq_len, 1}  x {KV_seq_len, 1}); "
+        "4d - ({Batch, 1} x {Num_heads, 1} x {Q_seq_len, 1}  x {KV_seq_len, 1})"
+    )
+
+
+def _wrong_sizes_for_cudnn(call: _Call) -> str | None:
+    """What keeps cuDNN from working on heads of this width and sequences of this length."""
+    gpu = profiles.current()
+    of_queries, of_values = call.query.size(-1), call.value.size(-1)
+    widest = 256 if (gpu.major, gpu.minor) == (9, 0) else 128
+    if max(of_queries, of_values) > widest:
         return f"head_dim should be no more than {widest}"
-    if any(x.size(-1) % 8 for x in (q, v)):
+    if of_queries % 8 or of_values % 8:
         return "head_dim should be a multiple of 8"
-    if k.size(-2) == 1:
+    if call.key.size(-2) == 1:
         return "cudnn SDPA does not support key/value sequence length 1."
-    return _wrong_dtype(call, *_low_precision()) or _no_fused_kernel(call)
+    if call.query.size(-2) == 1 and call.dropout_p:
+        return "cudnn SDPA does not support query sequence length 1 with dropout."
+    wide = max(of_queries, of_values) > 128
+    if wide and _trains(call) and (of_queries, of_values) not in ((192, 128), (256, 256)):
+        return (
+            "cuDNN SDPA on SM 9.0/10.x does not support backward with these head dimensions. Got d_qk: "
+            f"{of_queries}, d_v: {of_values}"
+        )
+    return None
 
 
 def _flash(call: _Call) -> Tensor:
@@ -208,17 +285,16 @@ def _flash(call: _Call) -> Tensor:
 
 
 def _efficient(call: _Call) -> Tensor:
-    q, k, v = call.query, *_for_all_heads(call)
-    bias = _bias(call)
+    key, value = _for_all_heads(call)
     return _aten._scaled_dot_product_efficient_attention(
-        q, k, v, bias, _will_go_back(call), call.dropout_p, call.is_causal, scale=call.scale
+        call.query, key, value, _bias(call), _trains(call), call.dropout_p, call.is_causal, scale=call.scale
     )[0]
 
 
 def _cudnn(call: _Call) -> Tensor:
     q, k, v = call[:3]
     return _aten._scaled_dot_product_cudnn_attention(
-        q, k, v, _bias(call), _will_go_back(call), call.dropout_p, call.is_causal, False, scale=call.scale
+        q, k, v, _bias(call), _trains(call), call.dropout_p, call.is_causal, False, scale=call.scale
     )[0]
 
 
@@ -226,22 +302,42 @@ def _math(call: _Call) -> Tensor:
     mask = call.attn_mask
     if mask is not None and mask.dtype is torch.bool:
         mask = _as_numbers(mask, call.query.dtype)
+    if mask is not None:
+        _check_that_it_fits(mask, call)
     return _aten._scaled_dot_product_attention_math(
         *call[:3], mask, call.dropout_p, call.is_causal, None, scale=call.scale, enable_gqa=call.enable_gqa
     )[0]
 
 
-def _will_go_back(call: _Call) -> bool:
-    """Whether a backward may come, which needs the sums of the softmax."""
+def _check_that_it_fits(mask: Tensor, call: _Call) -> None:
+    """Raise RuntimeError for a mask that is larger than the scores.
+
+    A GPU adds the mask to the scores in place, which refuses it. To tensors of a subclass, such as virtual ones,
+    PyTorch adds it out of place, which makes the scores larger.
+    """
+    q, k = call.query, call.key
+    try:
+        heads = q.shape[:-2] if call.enable_gqa else torch.broadcast_shapes(q.shape[:-2], k.shape[:-2])
+        scores = [*heads, q.size(-2), k.size(-2)]
+        whole = list(torch.broadcast_shapes(scores, mask.shape))
+    except RuntimeError:
+        return  # the operator itself says what does not fit
+    if whole != scores:
+        raise RuntimeError(f"output with shape {scores} doesn't match the broadcast shape {whole}")
+
+
+def _trains(call: _Call) -> bool:
+    """Whether a backward may come: it needs the sums of the softmax, and not every kernel has one."""
     return torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in call[:4])
 
 
 def _for_all_heads(call: _Call) -> tuple[Tensor, Tensor]:
     """Keys and values, once for each head of the queries."""
-    q, k, v = call[:3]
-    if k.size(1) == q.size(1):
-        return k, v
-    return tuple(x.repeat_interleave(q.size(1) // x.size(1), 1) for x in (k, v))  # type: ignore[return-value]
+    key, value, heads = call.key, call.value, call.query.size(1)
+    if key.size(1) == heads:
+        return key, value
+    times = heads // key.size(1)
+    return key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
 
 
 def _bias(call: _Call) -> Tensor | None:

@@ -88,7 +88,9 @@ def efficient(
     *,
     scale: float | None = None,
 ) -> tuple:
-    """`_scaled_dot_product_efficient_attention`."""
+    """`_scaled_dot_product_efficient_attention`; RuntimeError for a mask of a dtype that is not the queries'."""
+    if attn_bias is not None and attn_bias.dtype != query.dtype:
+        raise RuntimeError("invalid dtype for bias - should match query's dtype")
     out, sums, seed = _forward(query, key, value, _Scores(attn_bias, dropout_p, is_causal, scale))
     if compute_log_sumexp:
         kept = torch.nn.functional.pad(sums, (0, -sums.size(-1) % _ROWS), value=float("inf"))

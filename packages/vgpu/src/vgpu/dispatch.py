@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 
-from vgpu import attention_kernels, collectives, devices, errors, memory, operators, rng
+from vgpu import attention, attention_kernels, collectives, devices, errors, memory, operators, rng
 from vgpu.patches import Patches
 from vgpu.tensor import KINDS, VirtualTensor, view, wrap
 
@@ -102,6 +102,7 @@ class _Plan:
         self.has_device = "device" in self.names
         self.mixed = name in _MIXED
         self.random = rng.draws(func)
+        self.chooses = attention.attention if func is attention.OPERATOR else None  # met in inference mode alone
         self.kernel = attention_kernels.KERNELS.get(func, func)  # what runs on the hosts
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
         self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
@@ -142,6 +143,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
+    if plan.chooses is not None:
+        return plan.chooses(*args, **(kwargs or {}))
     if plan.foreign:
         keys = operators.kernel(func)
         if keys is not None:
