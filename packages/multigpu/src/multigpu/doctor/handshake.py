@@ -4,6 +4,7 @@ A file of its own because spawned workers import the module they come from, and 
 """
 
 import multiprocessing
+import sys
 import tempfile
 from datetime import timedelta
 from multiprocessing.queues import SimpleQueue
@@ -31,7 +32,9 @@ def handshake() -> list[float]:
     Raises:
         RuntimeError: a worker ended with an error or did not end in time; its own message is on stderr.
     """
-    context = multiprocessing.get_context("spawn")
+    # To import torch takes each process seconds. On Linux this one, which has used no thread, can be copied instead;
+    # macOS has libraries that may not be used in a copy, and Windows copies no process.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     results = context.SimpleQueue()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # A file needs no port and no host name that resolves, the two usual obstacles on Windows and macOS.
