@@ -20,6 +20,10 @@ from frcnn_lite.parallel.launch import RankFailed, run_ranks
 
 # This file as spawned processes import it: by its name, from the folder that pytest has put on the path.
 workers = importlib.import_module(Path(__file__).stem)
+# Ranks that come to a bad end are copies of one process that has imported torch, where the system has such copies: what
+# becomes of a rank is seen in the same way, and each spawned one takes seconds of a processor to import torch.
+COPIES = "forkserver" if sys.platform == "linux" else "spawn"
+multiprocessing.set_forkserver_preload(["torch"])
 
 
 @pytest.fixture
@@ -119,7 +123,7 @@ def test_virtual_gpus_reach_the_ranks(vgpu):
 )
 def test_the_rank_that_failed_is_named_and_not_the_one_that_waited(rank, how, reason, details, capsys):
     with pytest.raises(RankFailed) as caught:
-        run_ranks(workers.meet, 2, "cpu", rank, how)
+        run_ranks(workers.meet, 2, "cpu", rank, how, start_method=COPIES)
     # Seconds; without its help the other rank would wait for half an hour, which is the time limit of gloo.
     assert time.time() - caught.value.failures[rank].when < 120
     assert str(caught.value) == reason and caught.value.rank == rank
@@ -132,7 +136,7 @@ def test_the_rank_that_failed_is_named_and_not_the_one_that_waited(rank, how, re
 
 def test_a_rank_that_hangs_says_where_and_who_waits_for_it_is_not_blamed():
     with pytest.raises(RankFailed, match=r"rank 1 did not end within 10 s") as caught:
-        run_ranks(workers.meet, 2, "cpu", 1, "hang", timeout=10)
+        run_ranks(workers.meet, 2, "cpu", 1, "hang", timeout=10, start_method=COPIES)
     assert "in wait_for_ever" in caught.value.details
     assert "in all_reduce" in caught.value.failures[0].details
     assert multiprocessing.active_children() == []
@@ -148,7 +152,7 @@ def test_an_interrupted_cell_leaves_nothing_behind(tmp_path):
     try:
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt):
-            run_ranks(workers.announce_and_hang, 2, tmp_path)
+            run_ranks(workers.announce_and_hang, 2, tmp_path, start_method=COPIES)
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(os.listdir(tmp_path)) == 2
@@ -175,7 +179,7 @@ def test_ranks_end_with_a_parent_that_is_killed(tmp_path):
 
 def test_a_result_that_cannot_travel_is_an_error_of_its_rank():
     with pytest.raises(RankFailed, match=r"rank 0 raised \w+: .*lambda"):
-        run_ranks(workers.return_a_lambda, 1)
+        run_ranks(workers.return_a_lambda, 1, start_method=COPIES)
 
 
 def test_bad_arguments(monkeypatch):

@@ -1,11 +1,22 @@
-"""The watchdog in two and three ranks: it changes no gradient, and ends what hangs with the diagnosis."""
+"""The watchdog in two and three ranks: it changes no gradient, and ends what hangs with the diagnosis.
+
+The ranks are copies of one process that has imported torch, where the system has them; test_launch.py spawns some.
+"""
+
+import functools
+import multiprocessing
+import sys
 
 import pytest
 import torch
 import watchdog_workers as workers
 
-from frcnn_lite.parallel.launch import RankFailed, run_ranks
+from frcnn_lite.parallel import launch
+from frcnn_lite.parallel.launch import RankFailed
 from frcnn_lite.parallel.watchdog import HUNG
+
+multiprocessing.set_forkserver_preload(["torch"])
+run_ranks = functools.partial(launch.run_ranks, start_method="forkserver" if sys.platform == "linux" else "spawn")
 
 
 def test_watching_changes_no_gradient_and_names_the_parameters():
