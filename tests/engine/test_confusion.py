@@ -2,33 +2,14 @@
 
 import pytest
 import torch
-from test_average_precision import NAMES, random_pictures
+from judged_pictures import HERE, NAMES, moved, picture, random_pictures
 
-from frcnn_lite.engine import ConfusionMatrix, Judged, confusion_figure, confusion_matrix
+from frcnn_lite.engine import ConfusionMatrix, confusion_figure, confusion_matrix
 from frcnn_lite.ops import box_iou
 
 A, B, C = range(3)
 LAST = 3  # "no object", "missed"
-HERE, THERE = (0.0, 0.0, 10.0, 10.0), (50.0, 0.0, 60.0, 10.0)
-
-
-def moved(d):
-    """HERE, d to the right: the IoU of the two is (10 - d) / (10 + d)."""
-    return (d, 0.0, 10.0 + d, 10.0)
-
-
-def picture(objects, found, image_id=0, ignored=(), crowd=()):
-    """objects: (box, label) each; found: (box, label, score) each; ignored, crowd: rows of objects."""
-    flags = [torch.tensor([row in rows for row in range(len(objects))], dtype=torch.bool) for rows in (ignored, crowd)]
-    return Judged(
-        image_id,
-        torch.tensor([box for box, _ in objects]).reshape(-1, 4),
-        torch.tensor([label for _, label in objects], dtype=torch.int64),
-        *flags,
-        torch.tensor([box for box, _, _ in found]).reshape(-1, 4),
-        torch.tensor([score for _, _, score in found]),
-        torch.tensor([label for _, label, _ in found], dtype=torch.int64),
-    )
+THERE = (50.0, 0.0, 60.0, 10.0)
 
 
 def cells(*pictures, **options):

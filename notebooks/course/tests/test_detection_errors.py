@@ -3,31 +3,12 @@
 import random
 
 import pytest
-import torch
+from judged_pictures import HERE, moved, picture
 
 from course.detection_errors import find_errors
-from frcnn_lite.engine.average_precision import Judged, evaluation
+from frcnn_lite.engine.average_precision import evaluation
 
-OBJECT = (0.0, 0.0, 10.0, 10.0)  # moved right by d, its IoU with itself is (10 - d) / (10 + d)
 A, B = 0, 1
-
-
-def moved(d):
-    return (d, 0.0, 10.0 + d, 10.0)
-
-
-def picture(objects, found, image_id=0, ignored=(), crowd=()):
-    """objects: (box, label) each; found: (box, label, score) each; ignored, crowd: rows of objects."""
-    flags = [torch.tensor([row in rows for row in range(len(objects))], dtype=torch.bool) for rows in (ignored, crowd)]
-    return Judged(
-        image_id,
-        torch.tensor([box for box, _ in objects]).reshape(-1, 4),
-        torch.tensor([label for _, label in objects], dtype=torch.int64),
-        *flags,
-        torch.tensor([box for box, _, _ in found]).reshape(-1, 4),
-        torch.tensor([score for _, _, score in found]),
-        torch.tensor([label for _, label, _ in found], dtype=torch.int64),
-    )
 
 
 def told(*pictures):
@@ -37,7 +18,7 @@ def told(*pictures):
 @pytest.mark.parametrize(
     ("box", "label", "expected"),
     [
-        (OBJECT, A, []),
+        (HERE, A, []),
         (moved(10 / 3), A, []),  # an IoU of one half is enough
         (moved(4.0), A, [("localisation", 0, A, 0)]),
         (moved(9.0), A, [("background", 0, A, None), ("missed", 0, A, 0)]),
@@ -47,18 +28,18 @@ def told(*pictures):
     ],
 )
 def test_one_object_and_one_detection(box, label, expected):
-    assert told(picture([(OBJECT, A)], [(box, label, 0.9)])) == expected
+    assert told(picture([(HERE, A)], [(box, label, 0.9)])) == expected
 
 
 def test_the_second_detection_of_an_object_is_a_duplicate_and_of_equal_scores_the_first_is_right():
-    assert told(picture([(OBJECT, A)], [(moved(3.0), A, 0.8), (OBJECT, A, 0.9)])) == [("duplicate", 0, A, 0)]
-    tied = find_errors([picture([(OBJECT, A)], [(moved(1.0), A, 0.5), (moved(2.0), A, 0.5)])])
+    assert told(picture([(HERE, A)], [(moved(3.0), A, 0.8), (HERE, A, 0.9)])) == [("duplicate", 0, A, 0)]
+    tied = find_errors([picture([(HERE, A)], [(moved(1.0), A, 0.5), (moved(2.0), A, 0.5)])])
     assert [(error.kind, error.box.tolist()) for error in tied] == [("duplicate", list(moved(2.0)))]
 
 
 def test_of_two_reasons_the_larger_overlap_wins_and_of_two_objects_the_nearer():
     far = (0.0, 40.0, 10.0, 50.0)
-    two = [(OBJECT, A), (moved(4.0), B)]
+    two = [(HERE, A), (moved(4.0), B)]
     assert told(picture(two, [(moved(5.0), A, 0.9)])) == [("wrong class", 0, A, 1), ("missed", 0, A, 0)]
     same = [(far, A), (moved(6.0), A), (moved(1.0), A)]  # 0.21 and 0.43 from (-3, 7): the last is nearer
     assert told(picture(same, [(moved(-3.0), A, 0.9)]))[0] == ("localisation", 0, A, 2)
@@ -69,7 +50,7 @@ def test_errors_come_by_falling_score_then_missed_objects_by_size():
     errors = find_errors(
         [
             picture([(small, A)], [((70.0, 0.0, 80.0, 10.0), A, 0.3), ((70.0, 0.0, 80.0, 10.0), B, 0.7)]),
-            picture([(large, B)], [(OBJECT, A, 0.5)], image_id=1),
+            picture([(large, B)], [(HERE, A, 0.5)], image_id=1),
         ]
     )
     assert [(error.kind, error.picture, round(error.score, 2)) for error in errors] == [
@@ -79,21 +60,21 @@ def test_errors_come_by_falling_score_then_missed_objects_by_size():
 
 
 def test_what_is_ignored_is_neither_missed_nor_found_twice_but_may_explain():
-    objects = [(OBJECT, A), ((0.0, 20.0, 40.0, 60.0), B)]
+    objects = [(HERE, A), ((0.0, 20.0, 40.0, 60.0), B)]
     one = {"ignored": [0], "crowd": [1]}
     assert told(picture(objects, [], **one)) == []
     inside = (5.0, 25.0, 12.0, 31.0)  # a small part of the crowd, and as often as one likes
-    found = [(OBJECT, A, 0.9), (moved(1.0), A, 0.8), (inside, B, 0.7), (inside, B, 0.6)]
+    found = [(HERE, A, 0.9), (moved(1.0), A, 0.8), (inside, B, 0.7), (inside, B, 0.6)]
     assert told(picture(objects, found, **one)) == []
-    assert told(picture(objects, [(OBJECT, B, 0.9), (inside, A, 0.8)], **one)) == [
+    assert told(picture(objects, [(HERE, B, 0.9), (inside, A, 0.8)], **one)) == [
         ("wrong class", 0, B, 0),
         ("wrong class", 0, A, 1),
     ]
 
 
 def test_nothing_found_nothing_there_and_no_pictures():
-    assert told(picture([(OBJECT, A), (moved(30.0), B)], [])) == [("missed", 0, A, 0), ("missed", 0, B, 1)]
-    assert told(picture([], [(OBJECT, A, 0.5)])) == [("background", 0, A, None)]
+    assert told(picture([(HERE, A), (moved(30.0), B)], [])) == [("missed", 0, A, 0), ("missed", 0, B, 1)]
+    assert told(picture([], [(HERE, A, 0.5)])) == [("background", 0, A, None)]
     assert told(picture([], [])) == told() == []
 
 
