@@ -1,7 +1,6 @@
 """Exercises of notebook 06: which GPU fills first, a test for the loss of a step, and how many rows for the first."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -10,25 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course.balance import balanced_chunks
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Exercise, Mistake, Program, Trial
 
 LossOf = Callable[[Tensor, Tensor, list[int]], Tensor]
 RIGHT, ROUNDED = "the mean of all rows", "the mean of all rows, rounded differently"
 NO_EMPTY_PART = "right, but nan where a part is empty"
-
-
-@dataclass(frozen=True)
-class Program:
-    """A `loss_of` for the reader's test, with a name that tells what it does."""
-
-    name: str
-    run: LossOf
-
-    def __call__(self, scores: Tensor, target: Tensor, sizes: list[int]) -> Tensor:
-        return self.run(scores, target, sizes)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}>"
 
 
 def held(rows: list[int], row: int, output: int, weights: int, states: int) -> list[int]:
@@ -159,7 +144,7 @@ def _bit_for_bit(loss_of: LossOf) -> None:
 
 def _is_bit_for_bit(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     """The wrong programs fail, and of the right ones the one that rounds differently, by an assertion."""
-    ended = {case.args[0].name: end for case, end in zip(cases, given, strict=True)}
+    ended = {case.args[0].words: end for case, end in zip(cases, given, strict=True)}
     failed = not ended[ROUNDED].passed and ended[ROUNDED].why.startswith("AssertionError")
     return failed and not any(end.passed for name, end in ended.items() if name not in (RIGHT, NO_EMPTY_PART))
 

@@ -1,7 +1,7 @@
 """Exercises of notebook 12: a row for each anchor, the test that catches it, and the names of regions."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Exercise, Mistake, Program, Trial
 
 Rows = Callable[[Tensor], Tensor]
 
@@ -60,22 +60,7 @@ def _output_cases(random: Random) -> Sequence[Case]:
     """Outputs (B, 5 * A, h, w) in which every number tells where it stands."""
     sizes = [(1, 1, 2, 3), (2, 3, 2, 2), (1, 2, 3, 1)]
     sizes += [tuple(random.randint(1, 4) for _ in range(4)) for _ in range(8)]  # type: ignore[misc]
-    return [Case((torch.arange(b * 5 * a * h * w).view(b, 5 * a, h, w),)) for b, a, h, w in sizes]
-
-
-@dataclass(frozen=True)
-class Program:
-    """A way to make rows of an output, for a test to call; `is_right` tells whether a good test passes."""
-
-    name: str
-    is_right: bool
-    rows: Rows
-
-    def __call__(self, output: Tensor) -> Tensor:
-        return self.rows(output)
-
-    def __repr__(self) -> str:
-        return f"<rows: {self.name}>"
+    return [Case((_counting(b, 5 * a, h, w),)) for b, a, h, w in sizes]
 
 
 def _moved(k: int, output: Tensor) -> Tensor:
@@ -121,9 +106,7 @@ def _programs(random: Random) -> Sequence[Case]:
     }
     for k in random.sample(range(1, 40), 2):
         wrong[f"all rows moved by {k}"] = partial(_moved, k)
-    programs = [Program(name, True, rows) for name, rows in right.items()]
-    programs += [Program(name, False, rows) for name, rows in wrong.items()]
-    return [Trial((program,)) for program in programs]
+    return [Trial((Program(f"rows: {name}", rows),)) for name, rows in {**right, **wrong}.items()]
 
 
 def check_rows(rows: Rows) -> None:
@@ -139,50 +122,49 @@ def check_rows(rows: Rows) -> None:
                 assert torch.equal(table[:, (y * width + x) * anchors + a], expected), (y, x, a)
 
 
+def _counting(*shape: int) -> Tensor:
+    """An output in which every number is a different one, so that it tells where it stands."""
+    return torch.arange(math.prod(shape)).view(shape)
+
+
+def _in_place(shape: tuple[int, int, int, int], rows: Rows) -> None:
+    """A right look at every number of an output whose shape does not bring everything to light."""
+    output = _counting(*shape)
+    assert torch.equal(rows(output), rows_of_anchors(output))
+
+
 def _shape_only(rows: Rows) -> None:
     assert rows(torch.rand(2, 15, 4, 5)).shape == (2, 60, 5)  # noqa: FL002 on the CPU
 
 
 def _first_row_only(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output)[:, 0], output[:, :5, 0, 0])
 
 
 def _first_picture_and_row(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output)[0, 0], output[0, :5, 0, 0])
 
 
 def _first_cell_only(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output)[:, :3], output[:, :, 0, 0].unflatten(1, (3, 5)))
 
 
 def _first_picture_and_cell(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output)[0, :3], output[0, :, 0, 0].unflatten(0, (3, 5)))
 
 
 def _first_picture_only(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output)[0], rows_of_anchors(output)[0])
 
 
 def _logits_only(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output)[..., 0], rows_of_anchors(output)[..., 0])
-
-
-def _one_anchor(rows: Rows) -> None:
-    _in_place(rows, (2, 5, 4, 5))
-
-
-def _one_anchor_one_picture(rows: Rows) -> None:
-    _in_place(rows, (1, 5, 4, 5))
-
-
-def _one_anchor_square_map(rows: Rows) -> None:
-    _in_place(rows, (1, 5, 4, 4))
 
 
 def _channels_only(rows: Rows) -> None:
@@ -196,41 +178,24 @@ def _cells_only(rows: Rows) -> None:
 
 
 def _the_sum(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert rows(output).sum() == output.sum()
 
 
 def _the_sum_and_the_shape(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert rows(output).shape == (2, 60, 5)
     assert rows(output).sum() == output.sum()
 
 
 def _not_the_reshape(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert not torch.equal(rows(output), _reshape_alone(output))
 
 
 def _the_reshape(rows: Rows) -> None:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     assert torch.equal(rows(output), _reshape_alone(output))
-
-
-def _in_place(rows: Rows, shape: tuple[int, int, int, int]) -> None:
-    output = torch.arange(shape[0] * shape[1] * shape[2] * shape[3]).view(shape)
-    assert torch.equal(rows(output), rows_of_anchors(output))
-
-
-def _one_picture(rows: Rows) -> None:
-    _in_place(rows, (1, 15, 4, 5))
-
-
-def _square_map(rows: Rows) -> None:
-    _in_place(rows, (2, 15, 4, 4))
-
-
-def _one_picture_square_map(rows: Rows) -> None:
-    _in_place(rows, (1, 15, 4, 4))
 
 
 def _all_alike(rows: Rows) -> None:
@@ -238,7 +203,7 @@ def _all_alike(rows: Rows) -> None:
 
 
 def _returns_the_comparison(rows: Rows) -> bool:
-    output = torch.arange(2 * 15 * 4 * 5).view(2, 15, 4, 5)
+    output = _counting(2, 15, 4, 5)
     return torch.equal(rows(output), rows_of_anchors(output))
 
 
@@ -456,27 +421,27 @@ EXERCISES = (
                 "your test has one anchor at each cell. Then five groups of one are one group of five, and a program "
                 "that mixes up the two passes.",
                 "jwyang/fpn.pytorch issue 6, 2018: with one anchor its two conventions are the same",
-                answers=(_one_anchor, _one_anchor_one_picture, _one_anchor_square_map),
+                answers=tuple(partial(_in_place, shape) for shape in ((2, 5, 4, 5), (1, 5, 4, 5), (1, 5, 4, 4))),
             ),
             Mistake(
                 "one picture",
                 "your test has one picture. A program that mixes the pictures of a batch passes.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_one_picture,),
+                answers=(partial(_in_place, (1, 15, 4, 5)),),
             ),
             Mistake(
                 "a square map",
                 "your test has a map that is as high as it is wide. A program that takes the height for the width "
                 "passes.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_square_map,),
+                answers=(partial(_in_place, (2, 15, 4, 4)),),
             ),
             Mistake(
                 "one picture and a square map",
                 "your test has one picture, and a map that is as high as it is wide. A program that mixes the "
                 "pictures of a batch passes, and so does one that takes the height for the width.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_one_picture_square_map,),
+                answers=(partial(_in_place, (1, 15, 4, 4)),),
             ),
             Mistake(
                 "all numbers alike",

@@ -1,14 +1,13 @@
 """Exercises of notebook 13: labels of anchors, a test for deltas, and areas where nobody has looked."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Exercise, Mistake, Program, Trial
 from frcnn_lite import ops
 from frcnn_lite.ops import box_iou
 
@@ -47,21 +46,6 @@ def _times(factor: int, boxes: Tensor, anchors: Tensor) -> Tensor:
     return encode(boxes, anchors) * factor
 
 
-@dataclass(frozen=True)
-class Program:
-    """A way to encode boxes, for a test to call; `is_right` tells whether a good test passes."""
-
-    name: str
-    is_right: bool
-    encode: Encode
-
-    def __call__(self, boxes: Tensor, anchors: Tensor) -> Tensor:
-        return self.encode(boxes, anchors)
-
-    def __repr__(self) -> str:
-        return f"<encode: {self.name}>"
-
-
 def _programs(random: Random) -> Sequence[Case]:
     """Two right programs and eight wrong ones."""
     right: dict[str, Encode] = {"by middles": encode, "by edges": _by_edges}
@@ -75,8 +59,7 @@ def _programs(random: Random) -> Sequence[Case]:
     }
     for factor in random.sample(range(2, 40), 2):
         wrong[f"times {factor}"] = partial(_times, factor)
-    programs = [Program(name, True, way) for name, way in right.items()]
-    return [Trial((p,)) for p in [*programs, *(Program(name, False, way) for name, way in wrong.items())]]
+    return [Trial((Program(f"encode: {name}", way),)) for name, way in {**right, **wrong}.items()]
 
 
 def check_encode(encode: Encode) -> None:

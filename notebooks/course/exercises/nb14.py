@@ -1,7 +1,6 @@
 """Exercises of notebook 14: greedy suppression, rounds for a batch, and a test that a suppression has to pass."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor
 from torchvision import ops as vision
 
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Exercise, Mistake, Program, Trial
 from frcnn_lite.ops import box_iou
 
 
@@ -106,20 +105,6 @@ def mask_of(kept: Sequence[int], boxes: Tensor) -> Tensor:
     mask = torch.zeros(len(boxes), dtype=torch.bool)  # noqa: FL002 exercises are on the CPU
     mask[list(kept)] = True
     return mask
-
-
-@dataclass(frozen=True)
-class Program:
-    """A suppression for the reader's test: which of `boxes` (R, 4) with `scores` (R,) are kept, as a mask (R,)."""
-
-    name: str
-    compute: Callable[[Tensor, Tensor, float], Tensor]
-
-    def __call__(self, boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-        return self.compute(boxes, scores, threshold)
-
-    def __repr__(self) -> str:
-        return f"<program: {self.name}>"
 
 
 def _in_order(order: Tensor, boxes: Tensor, threshold: float) -> Tensor:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d
 from torchvision import ops as vision
 
-from course.learn.exercise import Case, Ended, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Ended, Exercise, Mistake, Program, Trial
 from frcnn_lite import ops
 
 Bin = tuple[int, int, int, int]
@@ -44,11 +43,13 @@ def pool_by_hand(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
     return out
 
 
-def _pool(plane: Tensor, corners: Sequence[int], count: int) -> Tensor:
+def _pool(plane: Tensor, corners: Sequence[int], count: int, limits: Sequence[int] = ()) -> Tensor:
+    """The rule from its second step on, for corners in cells. limits: the (H, W) that bins are cut to."""
     x1, y1, x2, y2 = corners
+    height, width = limits or plane.shape
     out = torch.zeros(count, count)  # noqa: FL002 exercises are on the CPU
-    for i, (top, bottom) in enumerate(edges(y1, y2, count, plane.shape[0])):
-        for j, (left, right) in enumerate(edges(x1, x2, count, plane.shape[1])):
+    for i, (top, bottom) in enumerate(edges(y1, y2, count, height)):
+        for j, (left, right) in enumerate(edges(x1, x2, count, width)):
             if top < bottom and left < right:
                 out[i, j] = plane[top:bottom, left:right].max()
     return out
@@ -92,13 +93,7 @@ def _turned_over(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
 
 def _limits_exchanged(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
     """The rows are cut to the width of the map, and the columns to its height."""
-    x1, y1, x2, y2 = (round_half_away(corner / 16) for corner in box)
-    out = torch.zeros(count, count)  # noqa: FL002 exercises are on the CPU
-    for i, (top, bottom) in enumerate(edges(y1, y2, count, plane.shape[1])):
-        for j, (left, right) in enumerate(edges(x1, x2, count, plane.shape[0])):
-            if top < bottom and left < right:
-                out[i, j] = plane[top:bottom, left:right].max()
-    return out
+    return _pool(plane, [round_half_away(corner / 16) for corner in box], count, plane.shape[::-1])
 
 
 def _crop_first(plane: Tensor, box: Sequence[float], count: int) -> Tensor:
@@ -133,20 +128,6 @@ def _pool_cases(random: Random) -> Sequence[Case]:
     return cases
 
 
-@dataclass(frozen=True)
-class Program:
-    """A RoIAlign for the reader's test: of features (N, C, H, W), rois (R, 5), an output size and a scale."""
-
-    name: str
-    compute: Align
-
-    def __call__(self, features: Tensor, rois: Tensor, output_size: int, spatial_scale: float) -> Tensor:
-        return self.compute(features, rois, output_size, spatial_scale)
-
-    def __repr__(self) -> str:
-        return f"<program: {self.name}>"
-
-
 def _moved(across: float, down: float, features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
     """RoIAlign that reads some cells to the right of the box and below it."""
     shift = torch.tensor([0.0, across, down, across, down]) / scale  # noqa: FL002 exercises are on the CPU
@@ -155,6 +136,11 @@ def _moved(across: float, down: float, features: Tensor, rois: Tensor, size: int
 
 def _turned(features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
     return vision.roi_align(features, rois[:, [0, 2, 1, 4, 3]], size, scale, 2, True)
+
+
+def _rounded_differently(features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
+    """Right, and one or two digits apart from the others at the end, as processors may be from each other."""
+    return ops.roi_align(features, rois, size, scale, 2, True) * (1 + 3e-7)
 
 
 def _half_a_pixel(features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
@@ -167,7 +153,7 @@ def _programs(random: Random) -> Sequence[Case]:
     programs: dict[str, Align] = {
         "torchvision, aligned": lambda f, r, size, scale: vision.roi_align(f, r, size, scale, 2, True),
         "torchvision, aligned, more points": lambda f, r, size, scale: vision.roi_align(f, r, size, scale, 5, True),
-        "this project's, aligned": lambda f, r, size, scale: ops.roi_align(f, r, size, scale, 2, True),
+        "this project's, aligned, rounded differently": _rounded_differently,
         "torchvision's default": vision.roi_align,
         HALF_A_PIXEL: _half_a_pixel,
         "half a cell to the right": partial(_moved, 0.5, 0.0),
@@ -253,9 +239,15 @@ def _within(pixels: float, program: Align) -> None:
         assert abs(float(program(features, _rois(20, 40, 84, 88), 1, 1 / 16)) - middle) < pixels
 
 
+def _passed(cases: Sequence[Case], given: Sequence[Any]) -> dict[str, bool]:
+    """Whether each program, by its name, passes the reader's test."""
+    ends = zip(cases, given, strict=True)
+    return {case.args[0].words: isinstance(end, Ended) and end.passed for case, end in ends}
+
+
 def _too_tolerant(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     """All right programs pass, several that read beside the box pass, and x and y exchanged do not."""
-    passed = {case.args[0].name: isinstance(end, Ended) and end.passed for case, end in zip(cases, given, strict=True)}
+    passed = _passed(cases, given)
     right = [name for name in passed if "aligned" in name]
     beside = [name for name in passed if name not in right and passed[name]]
     return all(passed[name] for name in right) and HALF_A_PIXEL in beside[:-1] and not passed["x and y exchanged"]
@@ -263,7 +255,7 @@ def _too_tolerant(cases: Sequence[Case], given: Sequence[Any]) -> bool:
 
 def _wants_more_than_the_place(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     """All wrong programs fail, and of the right ones some fail and some pass."""
-    passed = {case.args[0].name: isinstance(end, Ended) and end.passed for case, end in zip(cases, given, strict=True)}
+    passed = _passed(cases, given)
     right = {passed.pop(name) for name in list(passed) if "aligned" in name}
     return right == {True, False} and not any(passed.values())
 
@@ -296,85 +288,74 @@ def _backward_cases(random: Random) -> Sequence[Case]:
     return cases
 
 
-def _split_ties(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+def _shared_out(shares: Callable[[Tensor, Bin], Tensor], plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
+    """An answer for which `shares(plane, bin)` (H, W) tells how much of the gradient of a bin each cell gets."""
     out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            winners = crop == crop.max()
-            out[top:bottom, left:right] += winners * share / winners.sum()
+    for bin_, of_bin in zip(bins, grad, strict=True):
+        top, bottom, left, right = bin_
+        if top < bottom and left < right:
+            out += shares(plane, bin_) * of_bin
     return out
 
 
-def _all_winners(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            out[top:bottom, left:right] += (crop == crop.max()) * share
-    return out
+def _crop(plane: Tensor, bin_: Bin) -> Tensor:
+    top, bottom, left, right = bin_
+    return plane[top:bottom, left:right]
 
 
-def _last_of_the_ties(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            row, column = divmod(crop.numel() - 1 - int(crop.flatten().flip(0).argmax()), right - left)
-            out[top + row, left + column] += share
-    return out
+def _winners(plane: Tensor, bin_: Bin) -> Tensor:
+    """The cells of the bin (H, W) that hold its maximum, as numbers."""
+    winners = torch.zeros_like(plane)
+    _crop(winners, bin_)[:] = _crop(plane, bin_) == _crop(plane, bin_).max()
+    return winners
 
 
-def _width_of_the_map(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            row, column = divmod(int(crop.argmax()), plane.shape[1])
-            out[top + row, left + column] += share
-    return out
+def _at(plane: Tensor, row: int, column: int) -> Tensor:
+    """One cell (H, W). Raises IndexError beyond the map, as a reader's `out[row, column]` does."""
+    cell = torch.zeros_like(plane)
+    cell[row, column] = 1
+    return cell
 
 
-def _place_in_the_crop(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            row, column = divmod(int(crop.argmax()), right - left)
-            out[row, column] += share
-    return out
+def _split_ties(plane: Tensor, bin_: Bin) -> Tensor:
+    return _winners(plane, bin_) / _winners(plane, bin_).sum()
+
+
+def _last_of_the_ties(plane: Tensor, bin_: Bin) -> Tensor:
+    row, column = _winners(plane, bin_).nonzero()[-1].tolist()
+    return _at(plane, row, column)
+
+
+def _width_of_the_map(plane: Tensor, bin_: Bin) -> Tensor:
+    row, column = divmod(int(_crop(plane, bin_).argmax()), plane.shape[1])
+    return _at(plane, bin_[0] + row, bin_[2] + column)
+
+
+def _place_in_the_crop(plane: Tensor, bin_: Bin) -> Tensor:
+    crop = _crop(plane, bin_)
+    return _at(plane, *divmod(int(crop.argmax()), crop.shape[1]))
+
+
+def _anywhere_on_the_map(plane: Tensor, bin_: Bin) -> Tensor:
+    return plane == _crop(plane, bin_).max()
 
 
 def _no_look_at_empty_bins(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        row, column = divmod(int(plane[top:bottom, left:right].argmax()), right - left)
-        out[top + row, left + column] += share
-    return out
+    for bin_ in bins:
+        _crop(plane, bin_).argmax()  # raises where there is no cell
+    return roi_pool_backward(plane, bins, grad)
 
 
 def _largest_above_zero(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    above = [bin_ for bin_ in bins if (plane[bin_[0] : bin_[1], bin_[2] : bin_[3]] > 0).any()]
-    kept = torch.stack([share for bin_, share in zip(bins, grad, strict=True) if bin_ in above])
-    return roi_pool_backward(plane, above, kept)
-
-
-def _anywhere_on_the_map(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
-    out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            out += (plane == crop.max()) * share
-    return out
+    kept = [k for k, bin_ in enumerate(bins) if (_crop(plane, bin_) > 0).any()]
+    return roi_pool_backward(plane, [bins[k] for k in kept], grad[kept])
 
 
 def _written_over(plane: Tensor, bins: Sequence[Bin], grad: Tensor) -> Tensor:
     out = torch.zeros_like(plane)
-    for (top, bottom, left, right), share in zip(bins, grad, strict=True):
-        crop = plane[top:bottom, left:right]
-        if crop.numel():
-            row, column = divmod(int(crop.argmax()), right - left)
-            out[top + row, left + column] = share
+    for k, bin_ in enumerate(bins):
+        of_bin = roi_pool_backward(plane, [bin_], grad[k : k + 1])
+        out = torch.where(of_bin > 0, of_bin, out)  # the gradients of the cases are above zero
     return out
 
 
@@ -540,19 +521,19 @@ EXERCISES = (
                 "ties split",
                 "you shared the gradient among equal cells, as torch.amax does. RoI pooling noted one, the first.",
                 "pytorch/pytorch issue 56734, 2021; tensorflow/tensorflow issue 4886, 2016",
-                answers=(_split_ties,),
+                answers=(partial(_shared_out, _split_ties),),
             ),
             Mistake(
                 "every winner paid",
                 "you gave the whole gradient to each of the equal cells, so that more comes out than went in.",
                 "Theano/Theano issue 5404, 2017, on max pooling in Theano and in early Caffe",
-                answers=(_all_winners, _anywhere_on_the_map),
+                answers=(partial(_shared_out, _winners), partial(_shared_out, _anywhere_on_the_map)),
             ),
             Mistake(
                 "the last of equals",
                 "of equal cells you took the last one. RoI pooling noted the first, row by row.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_last_of_the_ties,),
+                answers=(partial(_shared_out, _last_of_the_ties),),
             ),
             Mistake(
                 "written over",
@@ -566,14 +547,14 @@ EXERCISES = (
                 "you divided the argmax of the crop by the width of the map. It counts within the crop, whose rows are "
                 "`right - left` cells long.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_width_of_the_map,),
+                answers=(partial(_shared_out, _width_of_the_map),),
             ),
             Mistake(
                 "a place in the crop",
                 "you took the row and the column in the crop for those of the map. The crop begins at row `top` and "
                 "column `left`.",
                 "tried by a reader of this notebook, 2026",
-                answers=(_place_in_the_crop,),
+                answers=(partial(_shared_out, _place_in_the_crop),),
             ),
             Mistake(
                 "the maximum of nothing",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function, gradcheck
 
-from course.learn.exercise import TODO, Case, Exercise, Mistake, Trial
+from course.learn.exercise import TODO, Case, Exercise, Mistake, Program, Trial
 from frcnn_lite import ops
 from frcnn_lite.ops.roi_pool import plain_scatter
 
@@ -209,21 +209,7 @@ class _Pool(Function):
         return found, None, None, None, None
 
 
-@dataclass(frozen=True)
-class _Program:
-    """A pooling for the reader's test; `words` say which one it is."""
-
-    words: str
-    run: Callable[[Tensor, Tensor], Tensor]
-
-    def __call__(self, features: Tensor, rois: Tensor) -> Tensor:
-        return self.run(features, rois)
-
-    def __repr__(self) -> str:
-        return f"<{self.words}>"
-
-
-def _programs() -> list[_Program]:
+def _programs() -> list[Program]:
     slot: dict[Any, SimpleNamespace] = {}
     stack: list[SimpleNamespace] = []
     last: list[SimpleNamespace] = [SimpleNamespace()]
@@ -232,24 +218,24 @@ def _programs() -> list[_Program]:
         last[0] = note
 
     return [
-        _Program("a right pooling, which keeps its argmax in ctx", lambda x, b: _Pool.apply(x, b, None, None, True)),
-        _Program(
+        Program("a right pooling, which keeps its argmax in ctx", lambda x, b: _Pool.apply(x, b, None, None, True)),
+        Program(
             "a pooling that keeps the argmax of its last call",
             lambda x, b: _Pool.apply(x, b, keep, lambda device: last[0], True),
         ),
-        _Program(
+        Program(
             "a pooling that keeps an argmax for each GPU",
             lambda x, b: _Pool.apply(x, b, lambda n, d: slot.update({d: n}), lambda d: slot[d], True),
         ),
-        _Program(
+        Program(
             "a pooling that keeps its argmax on a stack",
             lambda x, b: _Pool.apply(x, b, lambda n, d: stack.append(n), lambda d: stack.pop(), True),
         ),
-        _Program(
+        Program(
             "a pooling that does not add up where bins overlap",
             lambda x, b: _Pool.apply(x, b, None, None, False),
         ),
-        _Program("the operator of this project", lambda x, b: ops.roi_pool(x, b, 3)),
+        Program("the operator of this project", lambda x, b: ops.roi_pool(x, b, 3)),
     ]
 
 

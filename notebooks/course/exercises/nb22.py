@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from random import Random
 from xml.etree import ElementTree
 
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.learn.exercise import Case, Exercise, Mistake, Program, Trial
 
 Box = tuple[float, float, float, float]
 Size = tuple[int, int]
@@ -204,27 +203,15 @@ def _first_object(text: str) -> Objects:
     return read_voc(text)[:1]
 
 
-@dataclass(frozen=True)
-class _Program:
-    words: str
-    read: Reader
-
-    def __call__(self, text: str) -> Objects:
-        return self.read(text)
-
-    def __repr__(self) -> str:
-        return f"<a reader that {self.words}>"
-
-
 _PROGRAMS = (
-    _Program("looks for each edge by its name", read_voc),
-    _Program("does the same in whole numbers", _in_whole_pixels),
-    _Program("takes the numbers as they are written", _as_written),
-    _Program("subtracts one from all four edges", _minus_one),
-    _Program("adds one to the right and lower edges", _plus_one),
-    _Program("takes the edges in the order in which they stand", _by_position),
-    _Program("returns width and height for the right and lower edges", _width_and_height),
-    _Program("reads the first object alone", _first_object),
+    Program("a reader that looks for each edge by its name", read_voc),
+    Program("a reader that does the same in whole numbers", _in_whole_pixels),
+    Program("a reader that takes the numbers as they are written", _as_written),
+    Program("a reader that subtracts one from all four edges", _minus_one),
+    Program("a reader that adds one to the right and lower edges", _plus_one),
+    Program("a reader that takes the edges in the order in which they stand", _by_position),
+    Program("a reader that returns width and height for the right and lower edges", _width_and_height),
+    Program("a reader that reads the first object alone", _first_object),
 )
 
 

@@ -10,7 +10,7 @@ from course.learn.by_key import find_by_key
 from course.learn.card import Card, folded
 from course.learn.exercise import TODO, Case, Exercise, Mistake, show_apart
 from course.learn.state import recall, record
-from course.learn.surroundings import Surroundings
+from course.learn.surroundings import Surroundings, seed_all
 
 SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
 COLUMNS = 100
@@ -74,7 +74,8 @@ def find_exercise(key: str) -> Exercise:
 def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
     """Compare a function with the reference on every case, and a wrong one with the mistakes that have names.
 
-    What the function changes around itself (current device, modes, seeds) is put back after each call.
+    What the function changes around itself (current device, modes, seeds) is put back after each call. All generators
+    are seeded before each call, so that the verdict does not depend on what the reader has drawn before.
     """
     around = Surroundings()  # making the cases draws numbers, too
     try:
@@ -84,15 +85,16 @@ def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
 
 
 def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
+    seed_all(SEED)
     cases = exercise.cases(Random(SEED))
     given: list[Any] = []
     expected: list[Any] = []
     raised: Exception | None = None
     for case in cases:
-        expected.append(case.call(exercise.reference))  # first: the reader's function may change its arguments
+        expected.append(_call(case, exercise.reference))  # first: the reader's function may change its arguments
         around = Surroundings((case.args, case.kwargs))
         try:
-            given.append(case.call(function))
+            given.append(_call(case, function))
         except NotImplementedError:
             given.append(TODO)
         except Exception as error:
@@ -117,6 +119,12 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
     mine, right = show_apart(given[wrong], expected[wrong])
     call = f"{cases[wrong].show(exercise.name)} gave {mine}; right is {right}."
     return Verdict(False, f"{_lead(mistake)}\n  {call}", mistake)
+
+
+def _call(case: Case, function: Callable[..., Any]) -> Any:
+    """The result of one call, in which a layer or an input that is drawn without a seed is the same for everybody."""
+    seed_all(SEED)
+    return case.call(function)
 
 
 def _lead(mistake: Mistake | None) -> str:
@@ -146,7 +154,7 @@ def _gives(exercise: Exercise, answer: Callable[..., Any], cases: Sequence[Case]
     """Whether `answer` gives these results; one that raises does not."""
     for case, result in zip(cases, given, strict=True):
         try:
-            named = case.call(answer)
+            named = _call(case, answer)
         except Exception:
             return False
         if not _agree(exercise, result, named):
@@ -158,7 +166,7 @@ def _raises(mistake: Mistake, case: Case, error: Exception) -> bool:
     """Whether an answer that makes the mistake raises the same error on the same case."""
     for answer in mistake.answers:
         try:
-            case.call(answer)
+            _call(case, answer)
         except Exception as same:
             # the last line: the first one of an error in a replica says which replica, and nothing else
             if type(same) is type(error) and str(same).splitlines()[-1:] == str(error).splitlines()[-1:]:

@@ -68,6 +68,20 @@ class Trial(Case):
 
 
 @dataclass(frozen=True)
+class Program:
+    """A right or a wrong program for such a test, which calls it like `run` itself; `words` say which one it is."""
+
+    words: str
+    run: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.words}>"
+
+
+@dataclass(frozen=True)
 class Mistake:
     """A wrong answer known by its behaviour.
 

@@ -78,6 +78,13 @@ class Surroundings:
             part.training = training
 
 
+def seed_all(seed: int) -> None:
+    """Seed the generators of Python, NumPy and torch, on every GPU."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
 def current_gpu() -> int:
     """The current GPU of this thread; 0, with which every thread starts, as long as nobody has used CUDA."""
     return torch.cuda.current_device() if torch.cuda.is_initialized() else 0

@@ -260,6 +260,30 @@ def test_checking_draws_no_random_number_of_the_reader():
     assert torch.rand(3).equal(wanted)
 
 
+def test_a_verdict_does_not_depend_on_what_was_drawn_before():
+    """The case, the reference, the answer and the named mistake draw from the generators that everybody shares."""
+
+    def add(x, noise=0.0):
+        return x + torch.rand(3) + np.random.rand() + random.random() + noise
+
+    drawn = replace(
+        DOUBLE,
+        reference=add,
+        cases=lambda seeded: [Case((torch.rand(3),))],
+        agree=torch.equal,
+        mistakes=(Mistake("noise", "you added noise.", "", answers=(lambda x: add(x, torch.rand(3)),)),),
+    )
+    told = set()
+    for seed in range(3):
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        random.seed(seed)
+        told |= {(judge(drawn, add).words, judge(drawn, lambda x: add(x, torch.rand(3))).words)}
+    assert len(told) == 1
+    right, noisy = told.pop()
+    assert right.startswith("solved") and noisy.startswith("not yet: you added noise.")
+
+
 def test_an_answer_that_empties_its_argument_is_not_right():
     """The reference sees the argument first."""
     verdict = judge(find_exercise("02.strip_module"), lambda state: state.clear() or {})
