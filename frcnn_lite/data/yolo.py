@@ -7,6 +7,7 @@ continuous pixels, as `Object.box` has it, and nothing is added. A line of a cla
 <https://docs.ultralytics.com/datasets/detect/> and <https://docs.ultralytics.com/datasets/segment/>.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -52,18 +53,21 @@ def read_yolo(root: Path, names: list[str]) -> tuple[list[Picture], list[Defect]
     """The pictures called `names`, those without a label file as pictures without objects, and what is wrong elsewhere.
 
     A picture with a line that cannot be read is left out: its other objects would teach that this one is background.
+    So are pictures that share a label file, a.jpg and a.png: one may be a mask of the other.
     """
-    classes, known = class_list(root), set(_pictures(root))
-    pictures, defects = [], list(_labels_alone(root, known))
+    classes, known = class_list(root), {name: _label_of(root, name) for name in _pictures(root)}
+    pictures, defects, sharing = [], list(_left_over(root, known)), Counter(known.values())
     for name in names:
         try:
             if name not in known:  # a list of pictures can name what is not there, or is not in the folder
                 raise ValueError("the folder has no such picture")
+            label = known[name]
+            if sharing[label] > 1 and (root / label).is_file():
+                raise ValueError(f"{label} could belong to {sharing[label]} pictures, whose endings alone differ")
             size = upright_size(root / name)
         except ValueError as error:
             defects.append(Defect(name, "unreadable", str(error)))
             continue
-        label = _label_of(root, name)
         objects, wrong = _read_objects(root, label, size, classes)
         defects += wrong
         if not wrong:
@@ -115,7 +119,9 @@ def _read_line(line: str, size: tuple[int, int], classes: dict[int, str]) -> Obj
 def _pictures(root: Path) -> list[str]:
     """All pictures: below images/ and train/images/ where there are such folders, or else in `root` and its folders."""
     places = _folders(root, "images")
-    files = [file for place in places for file in place.rglob("*")] or [*root.glob("*"), *root.glob("*/*")]
+    # The folders of splits may be links, which "**" alone does not follow.
+    below = [file for place in places for pattern in ("*", "*/**/*") for file in place.glob(pattern)]
+    files = below or [*root.glob("*"), *root.glob("*/*")]
     names = sorted(file.relative_to(root).as_posix() for file in files if file.suffix.lower() in IMAGE_ENDINGS)
     if not names:
         deeper = next((place.parent for place in root.glob("*/images")), None)
@@ -140,13 +146,16 @@ def _label_of(root: Path, name: str) -> str:
     return str(beside if (root / beside).is_file() and not (root / apart).is_file() else apart)
 
 
-def _labels_alone(root: Path, names: set[str]) -> Iterator[Defect]:
-    """A defect for every label file that belongs to no picture."""
-    used = {_label_of(root, name) for name in names}
+def _left_over(root: Path, labels: dict[str, str]) -> Iterator[Defect]:
+    """Defects of label files and of places in data.yaml that have no picture. labels: the file of each picture."""
+    used = set(labels.values())
     for file in (file for folder in _folders(root, "labels") for file in sorted(folder.rglob("*.txt"))):
         label = file.relative_to(root).as_posix()
         if label not in used and file.name not in CLASS_LISTS:
             yield Defect(label, "unreadable", "there is no picture for this label file")
+    for split, path in ((split, path) for split, paths in split_paths(root).items() for path in paths):
+        if not _pictures_at(root, path, list(labels)):
+            yield Defect(f"{split}: {path}", "unreadable", "data.yaml names this place, and no picture is there")
 
 
 def _folder_splits(names: list[str]) -> dict[str, list[str]]:

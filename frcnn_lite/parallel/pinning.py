@@ -56,8 +56,8 @@ def from_numpy(array: np.ndarray, like: Tensor) -> Tensor:
 def check_devices(module: nn.Module) -> list[LeftBehind]:
     """What `module` holds that `.to(device)`, and so `nn.parallel.replicate`, would leave where it is; empty is good.
 
-    Parameters and buffers away from the first one's device; in plain attributes, lists, dicts and tuples: tensors,
-    modules, and functions that keep a module (pytorch issue 30324, 2019).
+    Parameters and buffers away from the first one's device; in plain attributes, lists, dicts and tuples: tensors, its
+    own buffers and weights, too, modules, and functions that keep a module (pytorch issue 30324, 2019).
     """
     placed = [*module.named_parameters(), *module.named_buffers()]
     found = [
@@ -65,30 +65,28 @@ def check_devices(module: nn.Module) -> list[LeftBehind]:
         for name, tensor in placed
         if tensor.device != placed[0][1].device
     ]
-    registered = {id(tensor) for _, tensor in placed}  # recurrent layers keep a list of their own weights
     for path, part in module.named_modules():
         for name, value in vars(part).items():
             if name not in _OF_EVERY_MODULE:
-                found += _kept(f"{path}.{name}".lstrip("."), value, registered)
+                found += _kept(f"{path}.{name}".lstrip("."), value)
     return found
 
 
-_OF_EVERY_MODULE = frozenset(vars(nn.Module()))
+_OF_EVERY_MODULE = frozenset({*vars(nn.Module()), "_flat_weights"})  # a list that recurrent layers renew themselves
 
 
-def _kept(name: str, value: Any, registered: set[int]) -> Iterator[LeftBehind]:
+def _kept(name: str, value: Any) -> Iterator[LeftBehind]:
     """What lies in an attribute, and in the containers there."""
     if isinstance(value, Tensor):
-        if id(value) not in registered:
-            yield LeftBehind(name, f"tensor on {value.device}", "register_buffer(..., persistent=False)")
+        yield LeftBehind(name, f"tensor on {value.device}", "register_buffer(..., persistent=False), read by that name")
     elif isinstance(value, nn.Module):
         yield LeftBehind(name, f"module {type(value).__name__} in a container", "nn.ModuleList or nn.ModuleDict")
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _kept(f"{name}[{key!r}]", part, registered)
+            yield from _kept(f"{name}[{key!r}]", part)
     elif isinstance(value, list | tuple):
         for k, part in enumerate(value):
-            yield from _kept(f"{name}[{k}]", part, registered)
+            yield from _kept(f"{name}[{k}]", part)
     elif any(isinstance(kept, nn.Module) for kept in _held_by(value)):
         yield LeftBehind(name, "function that keeps a module", "a method, called as self.method(...)")
 

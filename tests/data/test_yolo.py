@@ -56,7 +56,7 @@ def test_a_turned_picture_is_measured_as_it_is_looked_at(tmp_path):
         ),
         (
             ("train/images/a.jpg", "valid/images/b.jpg"),
-            {"data.yaml": "train: ../train/images\nval: ../valid/images\ntest: ../test/images\n"},
+            {"data.yaml": "train: ../train/images\nval: ../valid/images\ntest:\n"},
             {"train": "a", "val": "b"},
         ),
         (
@@ -75,7 +75,7 @@ def test_a_turned_picture_is_measured_as_it_is_looked_at(tmp_path):
         ),
         (
             ("images/train/a.jpg", "images/val/b.jpg", "images/test/c.jpg"),
-            {"data.yaml": "train: /home/me/pets/images/train\nval: ../valid/images  # not here\ntest: images/train\n"},
+            {"data.yaml": "train: /data/pets/images/train\ntest: images/train\n"},
             {"train": "a", "val": "b", "test": "c"},
         ),
         (("images/train/a.jpg", "images/val/b.jpg", "images/c.jpg"), {}, {"train": "a", "val": "b", "rest": "c"}),
@@ -87,6 +87,44 @@ def test_layouts(tmp_path, pictures, files, splits):
     assert found == splits
     read, defects = read_yolo(tmp_path, list(pictures))
     assert defects == [] and [len(picture.objects) for picture in read] == [1] * len(pictures)
+
+
+@pytest.mark.parametrize("place", ["images/trian", "../valid/images", "empty.txt"])
+def test_a_place_in_data_yaml_without_pictures_is_said(tmp_path, capsys, place):
+    """The folders called train and val are read all the same, but nobody meant that."""
+    files = {"data.yaml": f"train: [images/train]\nval: {place}\nnames: [dog]\n", "empty.txt": ""}
+    write_yolo(tmp_path, SOUND, files)
+    assert main(["data", "check", str(tmp_path)]) == 1
+    page = capsys.readouterr().out
+    assert "3 pictures, 3 objects" in page and "splits: val 1, train 2\n" in page
+    assert f"unreadable: 1\n  val: {place}: data.yaml names this place, and no picture is there\n" in page
+
+
+def test_training_pictures_that_are_judged_on_are_the_reason_why_no_split_fits(tmp_path):
+    write_yolo(tmp_path, SOUND, {"data.yaml": "train: [images/train, images/val]\nval: images/val\nnames: [dog]\n"})
+    with pytest.raises(ValueError, match=r"can be trainval or train without pictures that are judged on; name one"):
+        choose_splits(f"yolo:{tmp_path}")
+
+
+def test_folders_of_splits_may_be_links(tmp_path):
+    real = write_yolo(tmp_path / "real", {"images/a.jpg": [BOX], "images/more/b.jpg": [BOX]})
+    for kind in ("images", "labels"):
+        (tmp_path / "linked" / kind / "val").mkdir(parents=True)
+        (tmp_path / "linked" / kind / "train").symlink_to(real / kind, target_is_directory=True)
+    write_yolo(tmp_path / "linked", {"images/val/c.jpg": [BOX]})
+    splits = yolo_splits(tmp_path / "linked")
+    assert splits == {"train": ["images/train/a.jpg", "images/train/more/b.jpg"], "val": ["images/val/c.jpg"]}
+    pictures, defects = read_yolo(tmp_path / "linked", splits["train"])
+    assert defects == [] and [len(picture.objects) for picture in pictures] == [1, 1]
+
+
+def test_a_label_file_that_two_pictures_could_own_is_read_for_neither(tmp_path):
+    write_yolo(tmp_path, {"images/a.jpg": [BOX], "images/b.jpg": [BOX], "images/c.jpg": None, "images/c.png": None})
+    write_image(tmp_path / "images/a.png")
+    pictures, defects = read_yolo(tmp_path, yolo_splits(tmp_path)["all"])
+    assert [picture.file.name for picture in pictures] == ["b.jpg", "c.jpg", "c.png"]
+    detail = "labels/a.txt could belong to 2 pictures, whose endings alone differ"
+    assert defects == [(name, "unreadable", detail) for name in ("images/a.jpg", "images/a.png")]
 
 
 @pytest.mark.parametrize("folder", ["images", "obj_train_data", "images/train"])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import CheckpointError, RunStopped, TrainConfig, load_run, train
 from frcnn_lite.engine.checkpoint import save_checkpoint
@@ -284,6 +285,15 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_the_weights(tmp_path):
         quiet(replace(CONFIG, lr=1e18, warmup_steps=0, max_grad_norm=1e18), tmp_path / "run")
     run = load_run(tmp_path / "run")
     assert all(torch.isfinite(tensor).all() for tensor in run.model.state_dict().values())
+
+
+@pytest.mark.parametrize("name", ["images", "boxes"])
+def test_a_loss_that_is_not_finite_because_of_the_data_says_so(name):
+    """No learning rate helps against a coordinate that is not a number."""
+    trainer, batch = Trainer(replace(CONFIG, steps=1)), collate([DigitScenes("train", 1)[0]] * 3)
+    getattr(batch, name).view(-1)[0] = float("nan")
+    with pytest.raises(FloatingPointError, match=rf"the loss is nan at .*; the {name} of the batch are not finite"):
+        trainer.take_step(batch)
 
 
 def test_steps_before_a_loss_that_is_not_finite_are_saved(whole, tmp_path, monkeypatch):

@@ -56,6 +56,17 @@ def test_buffers_and_recurrent_layers_are_in_order():
     assert check_devices(module) == []
 
 
+def test_a_second_place_of_a_tensor_that_is_registered_stays_behind():
+    """`.to` makes a new buffer, and a replica has weights of its own; what lies in the list is still the old one."""
+    module = nn.BatchNorm1d(3)
+    module.kept = {"mean": module.running_mean, "weights": [module.weight]}
+    found = check_devices(module)
+    assert [name for name, _, _ in found] == ["kept['mean']", "kept['weights'][0]"]
+    assert {instead for _, _, instead in found} == {"register_buffer(..., persistent=False), read by that name"}
+    module.to("meta")
+    assert module.running_mean.device.type == "meta" and module.kept["mean"].device.type == "cpu"
+
+
 def test_a_parameter_elsewhere():
     module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
     assert [(name, what) for name, what, _ in check_devices(module)] == [
