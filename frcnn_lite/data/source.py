@@ -123,7 +123,4 @@ def _first(source: DataSource, wanted: tuple[str, ...], alone: bool, taken: set[
             f"{source}: too few pictures ({count}) to hold some out by their names, the split {empty[0]!r} is empty; "
             "name other pictures to judge on (test_data, --test-data), or annotate more"
         )
-    judged_on = " without pictures that are judged on" if judged else ""
-    raise ValueError(
-        f"{source}: no split of {sorted(splits)} can be {' or '.join(wanted)}{judged_on}; name one: {source}@SPLIT"
-    )
+    raise ValueError(f"{source}: no split of {sorted(splits)} can be {' or '.join(wanted)}; name one: {source}@SPLIT")

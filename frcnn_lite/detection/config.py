@@ -114,10 +114,8 @@ class FasterRCNNConfig:
             _require(name != "pixel_std" or min(value if many else (value,)) > 0, name, value, "positive")
         _require(not self.fpn or self.backbone != "lite", "fpn", self.fpn, 'false for the backbone "lite"')
         _require(self.smooth_l1_beta > 0, "smooth_l1_beta", self.smooth_l1_beta, "positive")
-        ordered = self.rpn_negative_iou <= self.rpn_positive_iou
-        _require(
-            ordered, "rpn_negative_iou", self.rpn_negative_iou, f"at most rpn_positive_iou={self.rpn_positive_iou}"
-        )
+        low, high = self.rpn_negative_iou, self.rpn_positive_iou
+        _require(low <= high, "rpn_negative_iou", low, f"at most rpn_positive_iou={high}")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "FasterRCNNConfig":

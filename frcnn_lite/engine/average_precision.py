@@ -101,10 +101,6 @@ def class_curves(
     pictures: Sequence[Judged], class_names: Sequence[str], *, max_detections: int = 100
 ) -> dict[str, ClassCurve]:
     """The curve of every class that has an object, by name; raises as `average_precision` does."""
-    counts = Counter(picture.image_id for picture in pictures)
-    twice = sorted(image_id for image_id, count in counts.items() if count > 1)
-    if twice:
-        raise ValueError(f"pictures must be judged once each, got image_id {twice[:5]} more than once")
     judged = evaluation(pictures, range(len(class_names)), max_detections=max_detections)
     curves = {}
     for label, name in enumerate(class_names):
@@ -135,7 +131,12 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
     """Every class of `labels` matched and accumulated: what stands in `eval` and `evalImgs` of a `COCOeval`.
 
     Objects and detections are numbered from 1, through the pictures and their rows: an id of 0 means "none" there.
+    Raises ValueError when a picture is there twice.
     """
+    counts = Counter(picture.image_id for picture in pictures)
+    twice = sorted(image_id for image_id, count in counts.items() if count > 1)
+    if twice:
+        raise ValueError(f"pictures must be judged once each, got image_id {twice[:5]} more than once")
     objects: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
     for picture in pictures:

@@ -49,7 +49,7 @@ class ConfusionMatrix:
 
 
 def confusion_matrix(pictures: Sequence[Judged], class_names: Sequence[str], *, score: float = SURE) -> ConfusionMatrix:
-    """The matrix of what `judge` gives, over detections of at least `score`.
+    """The matrix of what `judge` gives, over detections of at least `score`; raises as `average_precision` does.
 
     Objects that are ignored (difficult ones and crowds) are not counted, and neither is a detection that finds one.
     """

@@ -109,8 +109,7 @@ class Trainer:
         loss = torch.stack(list(losses.values())).sum()
         if not math.isfinite(loss.item()):
             self.generator.set_state(before)
-            data = {"images": images, "boxes": boxes}
-            broken = " and ".join(name for name, tensor in data.items() if not tensor.isfinite().all())
+            broken = " and ".join(name for name in ("images", "boxes") if not getattr(batch, name).isfinite().all())
             advice = f"the {broken} of the batch are not finite either" if broken else "try a lower lr"
             raise FloatingPointError(f"the loss is {loss.item()} at learning rate {rate:.3g}; {advice}")
         self.optimizer.zero_grad(set_to_none=True)

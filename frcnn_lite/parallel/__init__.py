@@ -12,12 +12,7 @@ from frcnn_lite.parallel.collectives import (
 from frcnn_lite.parallel.four_calls import data_parallel, gather, parallel_apply, replicate, scatter
 from frcnn_lite.parallel.launch import RankFailed, run_ranks
 from frcnn_lite.parallel.pinning import LeftBehind, check_devices, from_numpy, same_device
-from frcnn_lite.parallel.process_group import (
-    choose_device,
-    is_main_rank,
-    process_group,
-    rank_and_size,
-)
+from frcnn_lite.parallel.process_group import choose_device, is_main_rank, process_group, rank_and_size
 from frcnn_lite.parallel.reduce_loss import reduce_loss
 from frcnn_lite.parallel.watchdog import CollectiveHang, Watchdog, diagnose
 

@@ -100,12 +100,6 @@ def test_a_place_in_data_yaml_without_pictures_is_said(tmp_path, capsys, place):
     assert f"unreadable: 1\n  val: {place}: data.yaml names this place, and no picture is there\n" in page
 
 
-def test_training_pictures_that_are_judged_on_are_the_reason_why_no_split_fits(tmp_path):
-    write_yolo(tmp_path, SOUND, {"data.yaml": "train: [images/train, images/val]\nval: images/val\nnames: [dog]\n"})
-    with pytest.raises(ValueError, match=r"can be trainval or train without pictures that are judged on; name one"):
-        choose_splits(f"yolo:{tmp_path}")
-
-
 def test_folders_of_splits_may_be_links(tmp_path):
     real = write_yolo(tmp_path / "real", {"images/a.jpg": [BOX], "images/more/b.jpg": [BOX]})
     for kind in ("images", "labels"):

@@ -60,6 +60,11 @@ def test_pictures_add_up_and_boxes_of_one_are_not_matched_in_another():
     assert cells() == {} and cells(empty) == {}
 
 
+def test_a_picture_that_is_there_twice_is_refused():
+    with pytest.raises(ValueError, match=r"pictures must be judged once each, got image_id \[7\] more than once"):
+        confusion_matrix([picture([(HERE, A)], [], image_id=7)] * 2, NAMES)
+
+
 def test_the_score_can_be_chosen_and_is_said():
     judged = picture([(HERE, A)], [(HERE, A, 0.3)])
     assert cells(judged, score=0.25) == {(A, A): 1}
