@@ -50,11 +50,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make nbval patient, and let it compare what a reader's visit has left in a file by its still twins.
+    """Put long files first, make nbval patient, and let it compare what a visit has left in a file by its still twins.
+
+    One worker runs all tests of a file: were a long file among the last, the others would wait for that worker.
 
     nbval stops a kernel after 5 s between two messages, too few for a busy machine (nbval issues 136 and 231). And only
     `make lab` saves notebooks in stored form: other editors leave buttons and the reader's own answers in them.
     """
+    items.sort(key=lambda item: item.get_closest_marker("starts_early") is None)
     for item in items:
         if hasattr(item, "output_timeout"):
             item.output_timeout = OUTPUT_TIMEOUT

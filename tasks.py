@@ -253,7 +253,7 @@ def sessions(args: list[str]) -> list[tuple[Path, list[str]]]:
             chosen.append((ROOT / package, [*inside, *options]))
     others = [path for path in paths if not Path(path).as_posix().startswith(TESTED_ALONE)]
     if others or not paths:
-        # Notebooks first: they take longest, and the last file to start decides when the run ends.
+        # Notebooks first, since they take longest, but for the long files that conftest.py puts before them.
         chosen.insert(0, (ROOT, ["--nbval", *(others or MAIN_TESTS), *options]))
     return chosen
 

@@ -30,6 +30,7 @@ from frcnn_lite.engine import (
 )
 from frcnn_lite.recipes.determinism import same_bits
 
+pytestmark = pytest.mark.starts_early
 WIDE = {**os.environ, "COLUMNS": "200"}
 QUICK = ("--data", "digits", "--batch-size", "2", "--train-images", "8", "--test-images", "4")
 

@@ -16,6 +16,7 @@ from annotated_folders import write_image, write_voc
 
 from frcnn_lite import cli
 
+pytestmark = pytest.mark.starts_early
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",

@@ -10,7 +10,10 @@ from killed_training import CONFIG
 from frcnn_lite import engine
 from frcnn_lite.recipes.determinism import same_bits
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts children by fork, which is safe on Linux only")
+pytestmark = [
+    pytest.mark.starts_early,
+    pytest.mark.skipif(sys.platform != "linux", reason="starts children by fork, which is safe on Linux only"),
+]
 
 
 def test_twenty_kills_at_random_moments_change_no_bit(tmp_path):

@@ -18,6 +18,7 @@ from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import TrainConfig, build_model, evaluate, load_run, train
 from frcnn_lite.parallel import run_ranks
 
+pytestmark = pytest.mark.starts_early
 # Constant and small steps, as in test_devices.py; batches of 5 are uneven on two ranks.
 CONFIG = TrainConfig(
     steps=3, batch_size=5, image_size=64, train_images=20, test_images=5, warmup_steps=0, lr=1e-3, schedule="constant"

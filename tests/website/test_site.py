@@ -24,6 +24,7 @@ from multigpu.failures import catalogue
 from multigpu.failures.match import answer
 from website import build, layout
 
+pytestmark = pytest.mark.starts_early
 ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked.toml"  # what people pasted, from public threads
 MEGABYTES = 30
 WIDE, NARROW = 1280, 390
