@@ -36,6 +36,7 @@ def documented(module: str) -> str:
 
 def with_code(app: object, what: str, name: str, item: object, options: object, lines: list[str]) -> None:
     """Mark the programs of a docstring as code: blocks indented by four after an empty line. Called by autodoc."""
+    lines[:] = with_returns(lines)
     marked: list[str] = []
     for k, line in enumerate(lines):
         inside = bool(marked) and lines[k - 1].startswith("    ")
@@ -45,6 +46,26 @@ def with_code(app: object, what: str, name: str, item: object, options: object, 
     lines[:] = marked
 
 
+def with_returns(lines: list[str]) -> list[str]:
+    """A docstring whose `Returns:` is a field: otherwise what stands before its first colon is taken for a type."""
+    made: list[str] = []
+    begins = inside = False
+    for line in lines:
+        inside = inside and line.startswith("    ")
+        if line == "Returns:":
+            begins = inside = True
+        elif inside:
+            made.append(f":returns: {line.strip()}" if begins else line)
+            begins = False
+        else:
+            made.append(line)
+    return made
+
+
 def index() -> str:
-    """The list of the modules."""
-    return INDEX + "\n".join(f"- [`{module}`]({module}.rst)" for module in pages())
+    """The list of the modules, each with the first line of its docstring."""
+    lines = []
+    for module in pages():
+        said = (importlib.import_module(module).__doc__ or "").partition("\n")[0]
+        lines.append(f"- [`{module}`]({module}.rst): {said}")
+    return INDEX + "\n".join(lines)

@@ -5,7 +5,6 @@ notebooks to Colab; without it no page promises an address that does not exist.
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -75,8 +74,7 @@ def put_notebook(source: Path, path: str, shown: layout.Layout, repo: str, cache
     nb = nbformat.read(layout.ROOT / path, as_version=4)
     for position, drawn in (frames.of_notebook(nb, cache) if cache else {}).items():
         name = f"{Path(path).name[:2]}-{position}"
-        script = f"(window.frames_of ??= {{}})[{json.dumps(name)}] = {json.dumps(drawn)}\n"
-        write(source / FRAMES / f"{name}.js", script)
+        write(source / FRAMES / f"{name}.js", frames.script(name, drawn))
         notebook.with_sliders(nb.cells[position], name, drawn)
     nb = notebook.as_page(nb)
     for cell in nb.cells:

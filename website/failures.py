@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
-from multigpu.failures.page import symptoms, text
+from multigpu.failures.page import text
 
 INDEX = """\
 # What fails on several GPUs
@@ -36,10 +36,17 @@ Every program begins with `import torch` and `from torch import nn`.
 
 def index() -> str:
     """The index: what one sees first, since who comes here has seen something; then every failure by chapter."""
-    parts = [INDEX.format(count=len(catalogue())), symptoms("{}.md")]
+    parts = [INDEX.format(count=len(catalogue())), symptoms()]
     for key, title in CHAPTERS.items():
         parts.append("\n".join([f"## [{title}]({chapter_page(key)}.md)\n", *map(line, of_chapter(key)), ""]))
     return "\n".join([*parts, MARKS])
+
+
+def symptoms() -> str:
+    """What people see, each a link to its failure. A list in columns is a third as long as a table."""
+    asked = sorted((symptom.lower(), entry.id) for entry in catalogue() for symptom in entry.symptoms)
+    links = [f"- [{symptom}]({name}.md)" for symptom, name in asked]
+    return "\n".join(["## What one sees\n", "```{container} symptoms", *links, "```", ""])
 
 
 def chapter_page(key: str) -> str:
@@ -94,5 +101,5 @@ def marks(entry: Failure) -> str:
 
 
 def capital(title: str) -> str:
-    """A title as it begins a page."""
-    return title if title.startswith("`") else title[:1].upper() + title[1:]
+    """A title as it begins a page; one that begins with a name of a program, such as `barrier()`, stays as it is."""
+    return title if re.match(r"`|\w*[_(.]", title) else title[:1].upper() + title[1:]

@@ -5,6 +5,8 @@ for every combination of some values of each slider, so what the site shows is w
 """
 
 import ast
+import base64
+import gzip
 import hashlib
 import itertools
 import json
@@ -21,7 +23,7 @@ from course.files import NOTEBOOKS
 from course.store import run
 from website.layout import ROOT
 
-MOST = 120  # figures of a slider cell; with more combinations each slider takes fewer of its values
+MOST = 1300  # figures of a slider cell; with more combinations each slider takes fewer of its values
 TESTS = NOTEBOOKS / "course" / "tests"  # draw nothing
 ROUND = 50  # a range whose ends lie further apart than this factor is divided by equal factors
 
@@ -40,6 +42,12 @@ def of_notebook(nb: NotebookNode, cache: Path) -> dict[int, dict[str, Any]]:
             stored.write_text(drawn(nb.cells[:position], call), encoding="utf-8")
         found[position] = json.loads(stored.read_text(encoding="utf-8"))
     return found
+
+
+def script(name: str, drawn: dict[str, Any]) -> str:
+    """The frames as a script, because a page that is opened as a file may not fetch data. Packed they are a tenth."""
+    packed = base64.b64encode(gzip.compress(json.dumps(drawn).encode(), mtime=0)).decode()
+    return f"(window.frames_of ??= {{}})[{json.dumps(name)}] = {json.dumps(packed)}\n"
 
 
 def sliders_call(source: str) -> str | None:

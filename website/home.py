@@ -17,7 +17,10 @@ def page() -> str:
 
 
 def series_map() -> str:
-    """The drawing of notebook 00 in the page itself, each box a link to its notebook."""
+    """The drawing of notebook 00 in the page itself, each box a link to its notebook.
+
+    It is too wide for any page, so it keeps its size, at which it can be read, and scrolls.
+    """
     pages = {path.rpartition("/")[2][:2]: path.replace(".ipynb", ".html") for path in layout.notebooks()}
     linked = BOX.sub(lambda box: f'<a href="{pages[box["number"]]}">\n{box[0]}\n</a>', draw().markup)
-    return notebook.drawing(linked)
+    return notebook.drawing(linked.replace("max-width:100%;", "max-width:none;", 1))

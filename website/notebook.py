@@ -11,6 +11,7 @@ from course.links import is_bootstrap
 OUTCOME = "Outcome of the run"  # begins the text of an output that answers the question above
 FOLDED = "hide-output"  # tags of MyST-NB
 NO_SOURCE = "remove-input"
+SENTENCES = "sentences"  # of a cell that prints no columns, so its lines may be broken; site.css knows it
 SVG = "image/svg+xml"
 SLIDERS = '<script src="../_static/frames/{name}.js"></script><div class="sliders" data-frames="{name}">{svg}</div>'
 
@@ -26,6 +27,8 @@ def as_page(nb: NotebookNode) -> NotebookNode:
             tags.add(NO_SOURCE)
         if any(is_outcome(output) for output in cell.outputs):
             tags.add(FOLDED)
+        if cell.outputs and not any(has_columns(output) for output in cell.outputs):
+            tags.add(SENTENCES)
         cell.metadata["tags"] = sorted(tags)
         cell.outputs = [in_page(output) for output in cell.outputs]
     return nb
@@ -51,6 +54,12 @@ def drawing(markup: str) -> str:
 def is_outcome(output: NotebookNode) -> bool:
     """Whether an output answers a question that the reader was asked before."""
     return output.get("data", {}).get("text/plain", "").startswith(OUTCOME)
+
+
+def has_columns(output: NotebookNode) -> bool:
+    """Whether the text of an output is set out with blanks, as a table or a traceback is; its lines must stay whole."""
+    text = output.get("text") or output.get("data", {}).get("text/plain", "")
+    return "  " in text or output.output_type == "error"
 
 
 def in_page(output: NotebookNode) -> NotebookNode:

@@ -1,6 +1,5 @@
 """Sliders of the site: their figures come from the function of the notebook, and move in a browser without a kernel."""
 
-import json
 from pathlib import Path
 
 import nbformat
@@ -42,12 +41,13 @@ def test_every_figure_is_there_and_the_sliders_move_without_a_kernel(cells, tmp_
     assert drawn["words"][0] == "1 rows on 1 GPUs" and len(drawn["frames"]) == 8
     notebook.with_sliders(cells.cells[1], "01-1", drawn)
     page = cells.cells[1].outputs[0].data["text/html"].replace("../_static/frames/", "")
-    (tmp_path / "01-1.js").write_text(f'(window.frames_of ??= {{}})["01-1"] = {json.dumps(drawn)}', encoding="utf-8")
+    (tmp_path / "01-1.js").write_text(frames.script("01-1", drawn), encoding="utf-8")
     html = f"<!doctype html><meta charset=utf-8>{page}<script>{SCRIPT.read_text(encoding='utf-8')}</script>"
     (tmp_path / "page.html").write_text(html, encoding="utf-8")
     browser = reader.start_browser(tmp_path)
     try:
         browser.get((tmp_path / "page.html").as_uri())
+        reader.wait_for("sliders", lambda: browser.find_elements("css selector", ".said"))
         assert "3 / 1" in browser.execute_script("return document.querySelector('svg').textContent")
         text, said = browser.execute_script(MOVE, 0, 3)
         assert "4 / 1" in text and said == "4 rows on 1 GPUs"

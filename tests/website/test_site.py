@@ -107,6 +107,23 @@ Traceback (most recent call last):
     return F.linear(input, self.weight, self.bias)
 RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!
 """
+# Sentences in a column that is about one word wide.
+SQUEEZED = """
+return [...document.querySelectorAll("article td")].map(cell => [cell.textContent.trim(), cell.clientWidth])
+                                                   .filter(([text, width]) => text.length > 40 && width < 150);
+"""
+CUT_OFF = """
+return [...document.querySelectorAll("article pre")].filter(code => code.scrollWidth > code.clientWidth)
+                                                    .map(code => code.textContent.trim().slice(0, 40));
+"""
+SCROLLED = "return document.readyState === 'complete' && scrollY > 0"
+HIDDEN_BY_HEADER = """
+const shown = document.querySelector(":target");
+const heading = shown.querySelector("h1, h2, h3") ?? shown;
+const header = document.querySelector(".bd-header-article").getBoundingClientRect();
+return [Math.round(header.bottom), Math.round(heading.getBoundingClientRect().top)];
+"""
+QUOTED = "return [...document.querySelectorAll('#search-results .context')].map(quote => quote.textContent)"
 FIRST_FOUND = "return document.querySelector('#search-results li a')?.href"
 REQUESTS = "return performance.getEntriesByType('resource').map(entry => entry.name)"
 
@@ -196,6 +213,13 @@ def test_the_search_finds_an_error_text_without_a_server(site, browser):
     assert first.partition("#")[0].partition("?")[0].endswith("failures/two-devices.html")
 
 
+def test_what_the_search_quotes_begins_in_the_text_of_a_page(address, browser):
+    resize(browser, WIDE)
+    browser.get(f"{address}/search.html?q=shared+memory")
+    quotes = reader.wait_for("quotes of pages", lambda: browser.execute_script(QUOTED))
+    assert [quote for quote in quotes if re.search(r"System Settings|Light\s+Dark", quote)] == []
+
+
 def test_the_search_answers_every_text_as_python_does(site, browser):
     browser.get((site / "search.html").as_uri())
     texts = [asked["text"] for drawn in tomllib.loads(ASKED.read_text(encoding="utf-8")).values() for asked in drawn]
@@ -275,6 +299,37 @@ def test_the_first_page_has_the_map_with_links_to_every_notebook(site, browser):
     to = boxes[3].get_dom_attribute("href")
     boxes[3].find_element("css selector", "text").click()
     reader.wait_for("notebook", lambda: browser.current_url.endswith(to))
+
+
+def test_the_first_page_shows_its_programs_whole(site, browser):
+    resize(browser, WIDE)
+    browser.get((site / "index.html").as_uri())
+    assert browser.execute_script(CUT_OFF) == []
+    smallest = "return Math.min(...[...document.querySelectorAll('.drawing text')].map(e => e.getBBox().height))"
+    scale = "const map = document.querySelector('.drawing svg'); return map.clientWidth / map.viewBox.baseVal.width"
+    assert browser.execute_script(scale) == 1 and browser.execute_script(smallest) >= 11  # letters one can read
+
+
+def test_a_narrow_page_gives_titles_and_tables_room(site, browser):
+    resize(browser, NARROW)
+    for page in ("docs/verdicts.html", "docs/architecture.html", "packages/vgpu/docs/green.html"):
+        browser.get((site / page).as_uri())
+        assert browser.execute_script(SQUEEZED) == [], page
+    browser.get((site / "failures" / "chapter-checkpoints.html").as_uri())
+    titles = browser.find_elements("css selector", ".prev-next-area a")
+    assert len(titles) == 2 and titles[1].rect["y"] > titles[0].rect["y"] + 20  # one below the other
+    assert all(title.rect["height"] < 130 for title in titles)
+
+
+def test_an_anchor_is_not_hidden_by_the_header(address, browser):
+    for width in (WIDE, NARROW):
+        resize(browser, width)
+        for anchor in ("notebooks/15_roi_pooling_the_rule.html#where-it-looks", "failures/index.html#the-marks"):
+            browser.get("about:blank")
+            browser.get(f"{address}/{anchor}")
+            reader.wait_for("place of the anchor", lambda: browser.execute_script(SCROLLED))
+            below, top = browser.execute_script(HIDDEN_BY_HEADER)
+            assert top >= below, (width, anchor)
 
 
 def test_links_to_the_project_lead_to_files_that_it_has(site):

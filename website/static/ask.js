@@ -60,6 +60,16 @@
     ];
   }
 
+  document.addEventListener("DOMContentLoaded", () => {
+    // What Sphinx quotes of a page it finds: its article, without the words of the buttons above.
+    if (typeof Search === "undefined") return;
+    const text = Search.htmlToText;
+    Search.htmlToText = (page, anchor) => {
+      const article = new DOMParser().parseFromString(page, "text/html").querySelector("article");
+      return text(article ? `<main role="main">${article.outerHTML}</main>` : page, anchor);
+    };
+  });
+
   addEventListener("load", () => {
     // After Sphinx, which empties the fields where the address has no query.
     const results = document.querySelector("#search-results");

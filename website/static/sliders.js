@@ -1,7 +1,14 @@
 // Sliders without a kernel: each position of them has a figure that was drawn when the site was built.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const box of document.querySelectorAll(".sliders")) {
-    const { sliders, lines, frames, words } = window.frames_of[box.dataset.frames];
+  /** What website/frames.py has packed. */
+  async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  }
+
+  async function start(box) {
+    const { sliders, lines, frames, words } = await unpacked(window.frames_of[box.dataset.frames]);
     const drawing = box.querySelector(".drawing");
     const said = Object.assign(document.createElement("p"), { ariaLive: "polite", className: "said" });
     const inputs = sliders.map(({ name, values, start }) => {
@@ -25,4 +32,6 @@ document.addEventListener("DOMContentLoaded", () => {
     box.append(said);
     redraw();
   }
+
+  document.querySelectorAll(".sliders").forEach(start);
 });
