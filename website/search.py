@@ -16,7 +16,7 @@ from multigpu.failures import match as python
 from website.failures import capital, chapter_page
 from website.layout import FAILURES
 
-LINES = ("FRAME", "CARETS", "RAISED", "WARNED", "NOT_WARNED", "PYTORCH", "SEVERAL", "FOREIGN")
+LINES = ("COLOURS", "FRAME", "CARETS", "RAISED", "WARNED", "NOT_WARNED", "PYTORCH", "SEVERAL", "FOREIGN")
 CONSTANTS = ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "TRACEBACK")
 DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")
 FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m"}

@@ -223,6 +223,11 @@ def test_what_the_search_quotes_begins_in_the_text_of_a_page(address, browser):
 def test_the_search_answers_every_text_as_python_does(site, browser):
     browser.get((site / "search.html").as_uri())
     texts = [asked["text"] for drawn in tomllib.loads(ASKED.read_text(encoding="utf-8")).values() for asked in drawn]
+    texts += [
+        "",
+        "\x1b[31mRuntimeError\x1b[0m: found at least \x1b[1mtwo\x1b[0m devices",
+        "KeyError: 'epoch'\r\nhangs\x85",
+    ]
     answers = browser.execute_script(ANSWERS, texts)
     differing = []
     for text, (name, sure) in zip(texts, answers, strict=True):
@@ -243,6 +248,18 @@ def test_a_pasted_traceback_is_answered_first_and_sent_nowhere(site, address, br
     typed = browser.find_element("css selector", "#search-results").find_element("xpath", "../form//input")
     assert typed.get_property("value").endswith(TRACEBACK.strip().rpartition("\n")[2])
     assert faults_at(browser, WIDE) + faults_at(browser, NARROW) == []
+
+
+def test_of_a_log_of_megabytes_the_end_is_answered(site, browser):
+    browser.get((site / "search.html").as_uri())
+    browser.execute_script(
+        "const field = document.querySelector('form.bd-search input');"
+        "field.value = '🙂'.repeat(1.5e6) + ' ' + arguments[0];"
+        "field.form.requestSubmit();",
+        TRACEBACK.strip().rpartition("\n")[2],
+    )
+    box = reader.wait_for("answer", lambda: browser.find_elements("css selector", ".explained"))[0]
+    assert box.find_element("css selector", ".first a").get_attribute("href").endswith("/failures/two-devices.html")
 
 
 def test_a_question_is_answered_by_a_guess_above_what_sphinx_finds(site, browser):

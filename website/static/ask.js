@@ -5,6 +5,7 @@
 (() => {
   const BREAK = " ⏎ ";
   const LONG = 200; // letters; no page holds every word of a longer text, which is what Sphinx's own search asks for
+  const MOST = 100_000; // letters kept of a log: browsers refuse addresses of megabytes, and the error stands at its end
   const MORE = 3; // failures that are named beside the first
   const FIELD = "form.bd-search input";
 
@@ -21,7 +22,8 @@
     if (text.length <= LONG && !text.includes(BREAK)) return;
     event.preventDefault();
     const root = document.documentElement.dataset.content_root;
-    location.href = `${root}search.html#${encodeURIComponent(text)}`;
+    const end = text.slice(-MOST).replace(/^[\udc00-\udfff]/, ""); // not the second half of a sign that was cut in two
+    location.href = `${root}search.html#${encodeURIComponent(end)}`;
   });
 
   const element = (name, className, ...inside) => {

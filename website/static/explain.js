@@ -6,11 +6,15 @@ window.explain = (() => {
   const { ENOUGH, FEW, MISSPELT, ALIKE, TRACEBACK, OF_ANY, OF_OURS, LOOSE, ONE_WORD } = known;
   const [EMPTY, DOMAIN] = [new Set(known.EMPTY), new Set(known.DOMAIN)];
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
+  const COLOURS = new RegExp(regex.COLOURS, "g");
   const PHRASES = known.PHRASES.map(([pattern, meaning]) => [new RegExp(pattern, "g"), meaning]);
 
   const kept = (make) => {
     const made = new Map();
-    return (key) => (made.has(key) || made.set(key, make(key)), made.get(key));
+    return (key) => {
+      if (!made.has(key)) made.set(key, make(key));
+      return made.get(key);
+    };
   };
   const compiled = kept((pattern) => new RegExp(pattern, "i"));
   const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
@@ -18,7 +22,8 @@ window.explain = (() => {
   const meaning = (word) => (Object.hasOwn(ONE_WORD, word) ? ONE_WORD[word] : word);
 
   /** The entries for a text, the likeliest first, and whether it holds a message of the first or is a guess. */
-  function answer(text) {
+  function answer(given) {
+    const text = given.replace(COLOURS, "");
     if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return { entries: [], sure: false };
     const lines = linesOf(text);
     const fits = fitsOf(lines, regex.SEVERAL.test(text)).sort(byPrecedence);
@@ -49,8 +54,7 @@ window.explain = (() => {
   }
 
   function fitsOf(lines, several) {
-    let whole = "";
-    const ends = lines.map(({ text }) => (whole += (whole && text ? " " : "") + text).length);
+    const [whole, ends] = joined(lines);
     const last = lines.findLastIndex((line) => line.raised);
     const told = lines.filter((line) => line.told).map((line) => line.text).join(" ");
     const fit = (entry, pattern, doubtful) => {
@@ -68,6 +72,19 @@ window.explain = (() => {
       ];
       return fits.sort(byPrecedence).slice(0, 1);
     });
+  }
+
+  function joined(lines) {
+    const [texts, ends] = [[], []];
+    let end = 0;
+    for (const { text } of lines) {
+      if (text) {
+        end += text.length + (texts.length ? 1 : 0); // the blank between two
+        texts.push(text);
+      }
+      ends.push(end);
+    }
+    return [texts.join(" "), ends];
   }
 
   function guesses(text, lines) {

@@ -11,7 +11,7 @@ import pytest
 
 from multigpu import explain
 from multigpu.__main__ import main
-from multigpu.failures import UNTESTED, catalogue
+from multigpu.failures import UNTESTED, catalogue, match
 from multigpu.failures.match import answer, matching, nearest, topic
 from multigpu.failures.page import PAGE, page
 from multigpu.lint.rules import CHECKS
@@ -194,6 +194,37 @@ def test_explain_reads_a_file_and_standard_input(
     monkeypatch.setattr("sys.stdin", io.StringIO(log.read_text()))
     assert explain.main([]) == 0
     assert capsys.readouterr().out.startswith("batch-of-one:")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_explain_reads_logs_of_other_encodings(
+    encoding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(("Schritt 7: Verlust größer\r\n" + IDS["batch-of-one"].message + "\r\n").encode(encoding))
+    assert explain.main([str(log)]) == 0
+    assert capsys.readouterr().out.startswith("batch-of-one:")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(log.read_bytes()), encoding="utf-8"))
+    assert explain.main([]) == 0
+    assert capsys.readouterr().out.startswith("batch-of-one:")
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "^[", ""])
+def test_colours_of_a_terminal_do_not_hide_a_message(escape: str) -> None:
+    red, plain = f"{escape}[1;31m", f"{escape}[0m"
+    text = (
+        f"Traceback (most recent call last):\n  File {red}'a.py'{plain}, line {red}3{plain}, in step\n"
+        f"{red}RuntimeError{plain}: Expected all tensors to be on the same device, but {red}found at least two "
+        f"devices{plain}, cuda:0 and cuda:1!"
+    )
+    said = answer(text)
+    assert said.sure and said.entries[0].id == "two-devices"
+
+
+def test_a_message_over_several_lines_belongs_to_the_line_in_which_it_ends() -> None:
+    lines = match._lines("\nfirst  line\n\nsecond\n")
+    plain, ends = match._joined(lines)
+    assert plain == "first line second" and ends == [0, 10, 10, 17]
 
 
 def test_explain_lists_and_names_entries(capsys: pytest.CaptureFixture[str]) -> None:

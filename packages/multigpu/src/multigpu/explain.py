@@ -1,6 +1,7 @@
 """From an error text to its cause and its fix: `python -m multigpu explain "found at least two devices"`."""
 
 import argparse
+import codecs
 import difflib
 import os
 import sys
@@ -45,10 +46,18 @@ def main(argv: list[str] | None = None) -> int:
 
 def _text(given: str) -> str:
     if not given:
-        return sys.stdin.read()
+        piped = getattr(sys.stdin, "buffer", None)  # not there where a program has put a stream of its own
+        return _decoded(piped.read()) if piped is not None else sys.stdin.read()
     # A message can be longer than a file name may be, and hold characters that none may: asking would raise.
     looks_like_file = len(given) < 200 and "\n" not in given and Path(given).is_file()
-    return Path(given).read_text(encoding="utf-8", errors="replace") if looks_like_file else given
+    return _decoded(Path(given).read_bytes()) if looks_like_file else given
+
+
+def _decoded(log: bytes) -> str:
+    """A log as text, whatever the locale is: UTF-8, or UTF-16 as PowerShell's ">" writes it."""
+    if log.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return log.decode("utf-16", errors="replace")
+    return log.decode("utf-8-sig", errors="replace")
 
 
 def _missing(text: str) -> bool:

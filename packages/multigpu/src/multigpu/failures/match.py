@@ -8,6 +8,7 @@ import difflib
 import math
 import re
 import tomllib
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,8 @@ from multigpu.failures import Failure, catalogue
 ENOUGH = 0.6
 FEW = 4  # words of a question so short that it need not say what it is about
 
+# What colours a terminal's text, also as it is pasted from a page that left out the sign of escape.
+COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
 PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
 FRAME = re.compile(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
 CARETS = re.compile(PREFIX + r"[~^]+\s*$")
@@ -93,6 +96,7 @@ LOOSE = _Demand(named=0.6, explained=0.0, telling=2)  # such a question, where n
 
 def answer(text: str) -> Answer:
     """What the catalogue says to a text; no entries where it has nothing to say."""
+    text = COLOURS.sub("", text)
     if FOREIGN.search(text) and not PYTORCH.search(text):
         return Answer((), sure=False)
     lines = _lines(text)
@@ -142,10 +146,7 @@ def _lines(text: str) -> list[_Line]:
 
 def _fits(lines: list[_Line], several: bool) -> list[_Fit]:
     """The best fit of each entry whose patterns the text holds; `several` if the text speaks of several processes."""
-    plain, ends = "", []
-    for line in lines:
-        plain += (" " if plain and line.text else "") + line.text
-        ends.append(len(plain))
+    plain, ends = _joined(lines)
     last = max((number for number, line in enumerate(lines) if line.raised), default=-1)
     told = " ".join(line.text for line in lines if line.told)
 
@@ -153,7 +154,7 @@ def _fits(lines: list[_Line], several: bool) -> list[_Fit]:
         found = _compiled(pattern).search(plain)
         if not found:
             return None
-        number = next(number for number, end in enumerate(ends) if found.end() <= end)
+        number = bisect_left(ends, found.end())
         line = lines[number]
         said = line.told or bool(_compiled(pattern).search(told))
         letters = len(re.sub(r"\\.|\W", "", pattern))
@@ -161,11 +162,25 @@ def _fits(lines: list[_Line], several: bool) -> list[_Fit]:
 
     best = []
     for entry in catalogue():
-        tried = [(pattern, False) for pattern in entry.patterns] + [(pattern, not several) for pattern in entry.generic]
-        fits = [found for pattern, doubtful in tried if (found := fit(entry, pattern, doubtful))]
+        tried = [fit(entry, pattern, doubtful=False) for pattern in entry.patterns]
+        tried += [fit(entry, pattern, doubtful=not several) for pattern in entry.generic]
+        fits = [found for found in tried if found is not None]
         if fits:
             best.append(min(fits, key=_precedence))
     return best
+
+
+def _joined(lines: list[_Line]) -> tuple[str, list[int]]:
+    """The text of all lines in one, because a message may go over several, and the place where each line ends in it."""
+    texts: list[str] = []
+    ends: list[int] = []
+    end = 0
+    for line in lines:
+        if line.text:
+            end += len(line.text) + (1 if texts else 0)  # the blank between two
+            texts.append(line.text)
+        ends.append(end)
+    return " ".join(texts), ends
 
 
 def _guesses(text: str, lines: list[_Line]) -> list[Failure]:

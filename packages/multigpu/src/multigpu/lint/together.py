@@ -42,8 +42,10 @@ def shared_work(node: ast.Call, scope: Scope, program: Program) -> str:
 def _models(scope: Scope, program: Program) -> Iterator[Parallel]:
     """The models that a function, or another method of its class, wraps or shards."""
     yield from _made_in(scope, program)
+    if scope.cls is None:
+        return
     for other in program.scopes:
-        if other is not scope and other.cls is scope.cls is not None:
+        if other is not scope and other.cls is scope.cls:
             yield from (each for each in _made_in(other, program) if each.model.startswith("self."))
 
 
