@@ -23,7 +23,7 @@ _SEEDS = 1 << 62
 _ROWS = 32  # the memory-efficient operator keeps its sums in multiples of these
 
 
-class _Scores(NamedTuple):
+class _Settings(NamedTuple):
     """How scores and weights come from queries and keys."""
 
     bias: Tensor | None
@@ -45,8 +45,8 @@ def flash(
     """`_scaled_dot_product_flash_attention`."""
     if return_debug_mask:
         raise errors.not_simulated("the debug mask of flash attention")
-    scores = _Scores(None, dropout_p, is_causal, scale)
-    out, sums, seed = _forward(query, key, value, scores)
+    settings = _Settings(None, dropout_p, is_causal, scale)
+    out, sums, seed = _forward(query, key, value, settings)
     state = torch.tensor([seed, 0], dtype=torch.uint64)
     unused, no_mask = torch.zeros((), dtype=torch.uint64), query.new_empty(0)
     return _like(out, query), sums, None, None, query.size(2), key.size(2), state, unused, no_mask
@@ -71,9 +71,9 @@ def flash_backward(
     scale: float | None = None,
 ) -> tuple:
     """The gradients of queries, keys and values."""
-    scores = _Scores(None, dropout_p, is_causal, scale)
+    settings = _Settings(None, dropout_p, is_causal, scale)
     seed = int(philox_seed[0]) if dropout_p else 0
-    dq, dk, dv, _ = _backward(grad_out, query, key, value, out, logsumexp, scores, seed, False)
+    dq, dk, dv, _ = _backward(grad_out, query, key, value, out, logsumexp, settings, seed, of_bias=False)
     return _like(dq, query), _like(dk, key), _like(dv, value)
 
 
@@ -91,7 +91,7 @@ def efficient(
     """`_scaled_dot_product_efficient_attention`; RuntimeError for a mask of a dtype that is not the queries'."""
     if attn_bias is not None and attn_bias.dtype != query.dtype:
         raise RuntimeError("invalid dtype for bias - should match query's dtype")
-    out, sums, seed = _forward(query, key, value, _Scores(attn_bias, dropout_p, is_causal, scale))
+    out, sums, seed = _forward(query, key, value, _Settings(attn_bias, dropout_p, is_causal, scale))
     if compute_log_sumexp:
         kept = torch.nn.functional.pad(sums, (0, -sums.size(-1) % _ROWS), value=float("inf"))
     else:
@@ -116,12 +116,11 @@ def efficient_backward(
     scale: float | None = None,
 ) -> tuple:
     """The gradients of queries, keys, values and mask."""
-    scores = _Scores(attn_bias, dropout_p, is_causal, scale)
-    masks = attn_bias is not None and grad_input_mask[3]
-    *grads, of_bias = _backward(
-        grad_out_, query, key, value, out, logsumexp, scores, int(philox_seed) if dropout_p else 0, masks
-    )
-    return *map(_by_rows, grads), of_bias
+    settings = _Settings(attn_bias, dropout_p, is_causal, scale)
+    seed = int(philox_seed) if dropout_p else 0
+    wants_bias = attn_bias is not None and grad_input_mask[3]
+    dq, dk, dv, dbias = _backward(grad_out_, query, key, value, out, logsumexp, settings, seed, of_bias=wants_bias)
+    return _by_rows(dq), _by_rows(dk), _by_rows(dv), dbias
 
 
 def cudnn(
@@ -137,7 +136,7 @@ def cudnn(
     scale: float | None = None,
 ) -> tuple:
     """`_scaled_dot_product_cudnn_attention`."""
-    out, sums, seed = _forward(query, key, value, _Scores(attn_bias, dropout_p, is_causal, scale))
+    out, sums, seed = _forward(query, key, value, _Settings(attn_bias, dropout_p, is_causal, scale))
     lengths = query.size(2), key.size(2)
     return _like(out, query), sums.unsqueeze(-1), None, None, *lengths, torch.tensor(seed), torch.tensor(0), None
 
@@ -162,9 +161,9 @@ def cudnn_backward(
     scale: float | None = None,
 ) -> tuple:
     """The gradients of queries, keys and values; cuDNN has none for the mask."""
-    scores = _Scores(attn_bias, dropout_p, is_causal, scale)
+    settings = _Settings(attn_bias, dropout_p, is_causal, scale)
     seed = int(philox_seed) if dropout_p else 0
-    dq, dk, dv, _ = _backward(grad_out, query, key, value, out, logsumexp.squeeze(-1), scores, seed, False)
+    dq, dk, dv, _ = _backward(grad_out, query, key, value, out, logsumexp.squeeze(-1), settings, seed, of_bias=False)
     return _like(dq, query), _like(dk, key), _like(dv, value)
 
 
@@ -190,18 +189,18 @@ for _below in ("_flash_attention_forward", "_efficient_attention_forward", "_cud
         KERNELS[getattr(_aten, _below).default] = _refused(f"aten::{_below}")
 
 
-def _forward(q: Tensor, k: Tensor, v: Tensor, scores: _Scores) -> tuple[Tensor, Tensor, int]:
+def _forward(q: Tensor, k: Tensor, v: Tensor, settings: _Settings) -> tuple[Tensor, Tensor, int]:
     """Output, logarithms of the sums (batch, heads, queries), and the seed of dropout."""
-    if _cpu_has_it(q, k, v, scores):
+    if _cpu_has_it(q, k, v, settings):
         out, sums = _aten._scaled_dot_product_flash_attention_for_cpu(
-            q, k, v, 0.0, scores.is_causal, attn_mask=scores.bias, scale=scores.scale
+            q, k, v, 0.0, settings.is_causal, attn_mask=settings.bias, scale=settings.scale
         )
         return out, sums, 0
     # The generator of the device stands in the place of the CPU's while an operator draws (rng.py).
-    seed = int(torch.randint(_SEEDS, ())) if scores.dropout_p else 0
-    found = _scores(q, k, scores)
-    sums = found.logsumexp(-1)
-    weights = _weights(found, sums) * _kept(found, scores.dropout_p, seed)
+    seed = int(torch.randint(_SEEDS, ())) if settings.dropout_p else 0
+    scores = _scores(q, k, settings)
+    sums = scores.logsumexp(-1)
+    weights = _weights(scores, sums) * _kept(scores, settings.dropout_p, seed)
     return (weights @ _wide(v, q)).to(q.dtype), sums, seed
 
 
@@ -212,55 +211,56 @@ def _backward(
     v: Tensor,
     out: Tensor,
     sums: Tensor,
-    scores: _Scores,
+    settings: _Settings,
     seed: int,
+    *,
     of_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """The gradients of queries, keys, values and, if asked for, of the mask."""
     sums = sums[..., : q.size(2)]
-    if _cpu_has_it(q, k, v, scores) and not of_bias:
+    if _cpu_has_it(q, k, v, settings) and not of_bias:
         return *_aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            grad, q, k, v, out, sums, 0.0, scores.is_causal, attn_mask=scores.bias, scale=scores.scale
+            grad, q, k, v, out, sums, 0.0, settings.is_causal, attn_mask=settings.bias, scale=settings.scale
         ), None
     wide = grad.to(torch.promote_types(grad.dtype, torch.float32))
-    weights = _weights(_scores(q, k, scores), sums)
-    kept = _kept(weights, scores.dropout_p, seed)
+    weights = _weights(_scores(q, k, settings), sums)
+    kept = _kept(weights, settings.dropout_p, seed)
     along = (wide * out).sum(-1, keepdim=True)
     of_scores = weights * ((wide @ _wide(v, q).transpose(-2, -1)) * kept - along)
-    of_products = of_scores * _scale(q, scores)
+    of_products = of_scores * _scale(q, settings)
     return (
         (of_products @ _wide(k, q)).to(q.dtype),
         _per_head(of_products.transpose(-2, -1) @ _wide(q, q), k),
         _per_head((weights * kept).transpose(-2, -1) @ wide, v),
-        of_scores.to(scores.bias.dtype) if of_bias and scores.bias is not None else None,
+        of_scores.to(settings.bias.dtype) if of_bias and settings.bias is not None else None,
     )
 
 
-def _cpu_has_it(q: Tensor, k: Tensor, v: Tensor, scores: _Scores) -> bool:
+def _cpu_has_it(q: Tensor, k: Tensor, v: Tensor, settings: _Settings) -> bool:
     """True where the CPU's fused operator computes this."""
     return (
-        not scores.dropout_p
+        not settings.dropout_p
         and q.shape[:2] == k.shape[:2] == v.shape[:2]
         and q.size(3) == k.size(3) == v.size(3)
         and all(x.numel() and x.stride(-1) == 1 for x in (q, k, v))
     )
 
 
-def _scale(q: Tensor, scores: _Scores) -> float:
-    return q.size(-1) ** -0.5 if scores.scale is None else scores.scale
+def _scale(q: Tensor, settings: _Settings) -> float:
+    return q.size(-1) ** -0.5 if settings.scale is None else settings.scale
 
 
-def _scores(q: Tensor, k: Tensor, scores: _Scores) -> Tensor:
-    found = (_wide(q, q) @ _wide(k, q).transpose(-2, -1)) * _scale(q, scores)
-    if scores.is_causal:
-        later = torch.ones(found.shape[-2:], dtype=torch.bool).triu(1)
-        found = found.masked_fill(later, float("-inf"))
-    return found if scores.bias is None else found + scores.bias
+def _scores(q: Tensor, k: Tensor, settings: _Settings) -> Tensor:
+    scores = (_wide(q, q) @ _wide(k, q).transpose(-2, -1)) * _scale(q, settings)
+    if settings.is_causal:
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    return scores if settings.bias is None else scores + settings.bias
 
 
-def _weights(found: Tensor, sums: Tensor) -> Tensor:
+def _weights(scores: Tensor, sums: Tensor) -> Tensor:
     """The softmax, from its sums; all zeros for a query that may attend to nothing."""
-    return (found - sums.masked_fill(sums == float("-inf"), float("inf")).unsqueeze(-1)).exp()
+    return (scores - sums.masked_fill(sums == float("-inf"), float("inf")).unsqueeze(-1)).exp()
 
 
 def _kept(like: Tensor, dropout_p: float, seed: int) -> Tensor | float:
