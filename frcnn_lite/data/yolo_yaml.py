@@ -36,7 +36,7 @@ def split_paths(root: Path) -> dict[str, list[str]]:
     file, entries = _read(root)
     paths = {}
     for split in ("train", "val", "test"):
-        given = entries.get(split) or []  # `test:` with nothing behind it says that there is no such split
+        given = [] if entries.get(split) in (None, "", "null", "~") else entries[split]  # so written: no such split
         paths[split] = given if isinstance(given, list) else [given]
         if not all(isinstance(path, str) for path in paths[split]):
             raise ValueError(f"{file}: {split} must be a path or a list of paths, got {given}")

@@ -100,6 +100,13 @@ def test_a_place_in_data_yaml_without_pictures_is_said(tmp_path, capsys, place):
     assert f"unreadable: 1\n  val: {place}: data.yaml names this place, and no picture is there\n" in page
 
 
+@pytest.mark.parametrize("nothing", ["", "null", "~", "[]"])
+def test_a_split_that_data_yaml_calls_empty_is_no_place(tmp_path, nothing):
+    write_yolo(tmp_path, SOUND, {"data.yaml": f"{YAML}test: {nothing}\n"})
+    assert split_paths(tmp_path).keys() == {"train", "val"}
+    assert read_yolo(tmp_path, ["images/train/a.jpg"])[1] == []
+
+
 def test_folders_of_splits_may_be_links(tmp_path):
     real = write_yolo(tmp_path / "real", {"images/a.jpg": [BOX], "images/more/b.jpg": [BOX]})
     for kind in ("images", "labels"):

@@ -244,8 +244,9 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "expands to the number of GPUs",
-                "you expanded to a fixed number of rows, such as the number of GPUs. Then `y2` has another number of "
-                "rows on every machine, row i of `x1` has no row i of `x2`, and too small a number loses rows again.",
+                "you expanded to a fixed number of rows, such as the number of GPUs. Then `y2` has a different number "
+                "of rows on every machine, row i of `x1` has no row i of `x2`, and too small a number loses rows "
+                "again.",
                 'the repair of the post of December 2021 in "Further reading"',
                 answers=(
                     lambda x2, like: x2.expand(2, *x2.shape[1:]),

@@ -336,7 +336,7 @@ def _attributes_of_replicas(module: nn.Module, x: Tensor) -> None:
 
 
 def _module_cases(random: Random) -> Sequence[Case]:
-    """Fixed: two right and two wrong ones. Drawn: all of them in another order, with scales and rows of their own."""
+    """Fixed: two right and two wrong ones. Drawn: all of them in an order of its own, with other scales and rows."""
     kinds = [*_RIGHT, *_WRONG]
     fixed = [_Buffer, _Plain, _Weight, _Guarded]
     drawn = random.sample(kinds, len(kinds))

@@ -224,7 +224,7 @@ EXERCISES = (
             ),
             Mistake(
                 "square root",
-                "you scaled with the square root. That is another rule, which keeps the variance of an update; the "
+                "you scaled with the square root. That is a different rule, which keeps the variance of an update; the "
                 "linear one keeps its mean.",
                 "Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv 1404.5997, 2014",
                 answers=(_square_root,),

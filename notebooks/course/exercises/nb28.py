@@ -117,8 +117,8 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "in order of arrival",
-                "you added in the order of arrival, which is what atomic additions on a GPU do: another order, "
-                "another last bit.",
+                "you added in the order of arrival, as atomic additions on a GPU do. In a different order the sum may "
+                "have a different last bit.",
                 "pytorch/pytorch pull request 12217, 2018: index_add_, scatter_add_ and bincount on CUDA",
                 answers=(_in_order_of_arrival,),
             ),

@@ -52,7 +52,7 @@ def _entry_by_entry(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
 
 
 def _gradient_cases(random: Random) -> Sequence[Case]:
-    """Equal, rounded in another order, off by a part in a thousand, in twenty, and one of them twice as large."""
+    """Equal, rounded in a different order, off by a part in a thousand, in twenty, and one of them twice as large."""
     generator = torch.Generator().manual_seed(random.randrange(2**31))
     cases = []
     for k in range(20):
@@ -138,14 +138,14 @@ EXERCISES = (
         cases=_gradient_cases,
         agree=_equal,
         hints=(
-            "Several devices add up in another order, so the last bits differ.",
+            "Several devices add up in a different order, so the last bits differ.",
             "Each tensor has a scale of its own: measure the largest difference against its largest entry.",
             "`(mine - its).abs().max() <= 1e-5 * its.abs().max()`, for all pairs; make it a bool.",
         ),
         mistakes=(
             Mistake(
                 "bit for bit",
-                "you compared bit for bit. Parts of a batch are added up in another order, on which sums of floats "
+                "you compared bit for bit. Parts of a batch are added up in a different order, on which sums of floats "
                 "depend.",
                 "asked about in pytorch/pytorch issue 14007, 2018; a test in RL-Align/RL-Kernel pull request 199, 2026",
                 answers=(_bit_for_bit,),
