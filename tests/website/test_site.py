@@ -110,7 +110,7 @@ RuntimeError: Expected all tensors to be on the same device, but found at least 
 # Sentences in a column that is about one word wide.
 SQUEEZED = """
 return [...document.querySelectorAll("article td")].map(cell => [cell.textContent.trim(), cell.clientWidth])
-                                                   .filter(([text, width]) => text.length > 40 && width < 150);
+                                                   .filter(([text, width]) => text.length > 60 && width < 115);
 """
 CUT_OFF = """
 return [...document.querySelectorAll("article pre")].filter(code => code.scrollWidth > code.clientWidth)
@@ -329,7 +329,7 @@ def test_the_first_page_shows_its_programs_whole(site, browser):
 
 def test_a_narrow_page_gives_titles_and_tables_room(site, browser):
     resize(browser, NARROW)
-    for page in ("docs/verdicts.html", "docs/architecture.html", "packages/vgpu/docs/green.html"):
+    for page in ("docs/verdicts.html", "docs/architecture.html", "docs/glossary.html", "packages/vgpu/docs/green.html"):
         browser.get((site / page).as_uri())
         assert browser.execute_script(SQUEEZED) == [], page
     browser.get((site / "failures" / "chapter-checkpoints.html").as_uri())
