@@ -34,7 +34,8 @@ def handshake() -> list[float]:
     """
     # To import torch takes each process seconds. On Linux this one, which has used no thread, can be copied instead;
     # macOS has libraries that may not be used in a copy, and Windows copies no process.
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    linux = sys.platform == "linux"
+    context = multiprocessing.get_context("fork") if linux else multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # A file needs no port and no host name that resolves, the two usual obstacles on Windows and macOS.
