@@ -1,6 +1,7 @@
 """Training and evaluation in several processes: what one process computes, and files from rank 0 alone."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -34,8 +35,12 @@ def folder(tmp_path_factory):
 def ranks(folder):
     """What rank 0 and rank 1 have to tell of their lesson."""
     config = replace(CONFIG, gpus=2)
+    # Copies of one process that has imported what each would import for itself, in seconds; torchrun's import it anew.
+    multiprocessing.set_forkserver_preload(["torch", "torch._dynamo"])
+    start = "forkserver" if sys.platform == "linux" else "spawn"
+    few = replace(CONFIG, batch_size=1)
     with vgpu.virtual_gpus(2, force=True):
-        yield run_ranks(training_ranks.lesson, 2, config, replace(CONFIG, batch_size=1), folder, timeout=300)
+        yield run_ranks(training_ranks.lesson, 2, config, few, folder, timeout=300, start_method=start)
 
 
 @pytest.fixture(scope="module")
