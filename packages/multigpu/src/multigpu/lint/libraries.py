@@ -1,6 +1,7 @@
 """Functions of Accelerate and of torch's state dicts that wait for every rank, as the collectives beneath them do."""
 
 import ast
+from functools import lru_cache
 
 from .names import FUNCTIONS, keyword, last_name, method_of
 from .scopes import Program
@@ -27,14 +28,15 @@ def of_accelerate(node: ast.AST, program: Program) -> str:
     return f"{ast.unparse(owner)}.{method}" if known else ""
 
 
-def _accelerators(program: Program) -> set[str]:
+@lru_cache(maxsize=1)  # asked for every call of a file, and files are read one after the other
+def _accelerators(program: Program) -> frozenset[str]:
     """The names that a file gives to an Accelerator."""
-    return {
+    return frozenset(
         ast.unparse(target)
         for node in ast.walk(program.tree)
         if isinstance(node, ast.Assign) and program.names.called(node.value) == "accelerate.Accelerator"
         for target in node.targets
-    }
+    )
 
 
 def gathered_state(node: ast.AST, program: Program) -> str:

@@ -109,19 +109,26 @@ def _came_from(value: ast.expr, line: int, scope: Scope) -> list[ast.expr]:
 
     What is detached on the way has no gradient to bring back.
     """
+    given = _last_given(line, scope)
     found: list[ast.expr] = [value]
     seen: set[str] = set()
     for each in found:  # grows while it is read
         for part in ast.walk(each):
-            if isinstance(part, ast.Name) and part.id not in seen:
+            if isinstance(part, ast.Name) and part.id in given and part.id not in seen:
                 seen.add(part.id)
-                given = [
-                    node
-                    for node in scope.nodes
-                    if isinstance(node, ast.Assign) and node.lineno < line and part.id in _targets(node)
-                ]
-                found += [node.value for node in given[-1:] if "detach" not in ast.unparse(node.value)]
+                if "detach" not in ast.unparse(given[part.id]):
+                    found.append(given[part.id])
     return found
+
+
+def _last_given(line: int, scope: Scope) -> dict[str, ast.expr]:
+    """What each name of a function was last given before a line."""
+    given: dict[str, ast.expr] = {}
+    for node in scope.nodes:
+        if isinstance(node, ast.Assign) and node.lineno < line:
+            for target in node.targets:
+                given.update({part.id: node.value for part in ast.walk(target) if isinstance(part, ast.Name)})
+    return given
 
 
 def _forward_before(part: ast.AST, backward: ast.Call, models: list[Parallel], program: Program) -> bool:
