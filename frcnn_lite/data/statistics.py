@@ -52,13 +52,13 @@ def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int
 
     As small as the small boxes allow, as large as `SIDES` allows, wide and high enough for nine pictures in ten.
     """
-    size = picture_sizes.double().quantile(0.9, dim=0)
-    scale = 1.0
-    if len(boxes):
-        relative = _root_area(boxes) / picture_sizes[owner].double().amax(dim=1)  # parts of the longer side
-        scale = SMALL_BOX / (relative.quantile(0.05).item() * size.max().item())
-    side = min(max(scale * size.max().item(), SIDES[0]), SIDES[1])
-    height, width = (max(MULTIPLE, round(s / MULTIPLE) * MULTIPLE) for s in (size * side / size.max()).tolist())
+    longer = picture_sizes.double().amax(dim=1)
+    parts = picture_sizes / longer.unsqueeze(1)  # of the longer side: large pictures count no more than small ones
+    shape = parts.quantile(0.9, dim=0)
+    pixel = (shape / parts).amin(dim=1) / longer  # of each picture, on a canvas whose longer side is 1
+    side = SMALL_BOX / (_root_area(boxes) * pixel[owner]).quantile(0.05).item() if len(boxes) else SIDES[1]
+    sides = shape * min(max(side, SIDES[0]), SIDES[1])
+    height, width = (max(MULTIPLE, round(s / MULTIPLE) * MULTIPLE) for s in sides.tolist())
     return height, width
 
 

@@ -63,3 +63,10 @@ def test_the_canvas_keeps_small_boxes_visible_and_proportions():
 def test_a_canvas_for_both_ways_of_holding_the_camera_is_square():
     sizes = torch.tensor([[480, 640], [640, 480]] * 10)
     assert fit_canvas(sizes, boxes_of([64.0] * 20, [64.0] * 20), torch.arange(20)) == (192, 192)
+
+
+def test_a_few_wide_pictures_of_many_pixels_do_not_shrink_the_upright_ones():
+    sizes = torch.tensor([[504, 378]] * 17 + [[540, 960]] * 3)
+    boxes = boxes_of([50.0] * 17 + [100.0] * 3, [50.0] * 17 + [100.0] * 3)
+    height, width = fit_canvas(sizes, boxes, torch.arange(20))
+    assert (height, width) == (192, 192)  # of the wide shape alone, 128 x 192, an upright picture would fill a half
