@@ -73,3 +73,13 @@ def test_a_script_module_moves(scripted):
     scripted.double()
     assert set(places(scripted).values()) == {"cuda:3"} and kept.dtype is torch.float64, "the optimizer's parameter"
     assert scripted(torch.ones(1, 3, device="cuda:3", dtype=torch.float64)).requires_grad
+
+
+def test_constructors_that_are_replaced_can_be_compiled(gpus):
+    @torch.jit.script
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor(1) + torch.as_tensor(2.0)
+
+    assert shifted(torch.ones(2)).tolist() == [4, 4]
+    on_gpu = shifted(torch.ones(2, device=gpus[1]))
+    assert on_gpu.device == gpus[1] and on_gpu.tolist() == [4, 4]
