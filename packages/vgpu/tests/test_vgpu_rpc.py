@@ -1,9 +1,9 @@
-"""RPC: device maps are refused by name, and tensors on virtual GPUs are not sent without one, as on GPUs."""
-
-import traceback
+"""RPC: tensors on virtual GPUs go where the device maps send them, and fail in TensorPipe's words where none does."""
 
 import pytest
+import torch
 import vgpu_rpc
+from torch.futures import Future
 from vgpu_group import on_ranks
 
 import vgpu
@@ -16,24 +16,65 @@ pytestmark = pytest.mark.usefixtures("gpus")
 
 
 @pytest.mark.parametrize(
-    ("use", "name"),
+    "work",
+    [vgpu_rpc.without_maps, vgpu_rpc.with_a_map, vgpu_rpc.cpu_to_gpu, vgpu_rpc.joining],
+    ids=lambda work: work.__name__,
+)
+def test_between_workers(work, tmp_path):
+    on_ranks(work, backend=None, JOINED=str(tmp_path / "joined"))
+
+
+def test_options_keep_maps_and_devices():
+    options = rpc.TensorPipeRpcBackendOptions(device_maps={"worker1": {0: 1}}, devices=["cuda:0"])
+    options.set_device_map("worker1", {1: 0})
+    options.set_device_map("worker2", {"cpu": 0})
+    options.set_devices([0, 1])
+    zero, one, cpu = torch.device("cuda:0"), torch.device("cuda:1"), torch.device("cpu")
+    assert options.device_maps == {"worker1": {zero: one, one: zero}, "worker2": {cpu: zero}}
+    assert options.devices == [zero, one]
+    with pytest.raises(ValueError, match="`set_device_map` only supports 1-to-1 mapping"):
+        options.set_device_map("worker1", {0: 0})
+
+
+@pytest.mark.parametrize(
+    ("maps", "devices", "words"),
     [
-        (lambda: rpc.TensorPipeRpcBackendOptions().set_device_map("worker1", {0: 1}), "set_device_map"),
-        (lambda: rpc.TensorPipeRpcBackendOptions().set_devices(["cuda:0"]), "set_devices"),
-        (lambda: rpc.TensorPipeRpcBackendOptions(device_maps={"worker1": {0: 1}}), "device_maps"),
-        (lambda: rpc.TensorPipeRpcBackendOptions(devices=["cuda:0"]), "devices"),
+        ({"nobody": {0: 1}}, None, "Node alone has invalid target node names in its device maps"),
+        ({"alone": {9: 0}}, None, "Node alone has source devices with invalid indices in its device map for alone"),
+        ({"alone": {0: 9}}, None, "Node alone has target devices with invalid indices in its device map for alone"),
+        ({"alone": {0: 1}}, [0], "Node alone has unexpected target devices in its device map for alone"),
     ],
 )
-def test_device_maps_are_refused_at_the_programs_line(use, name):
-    with pytest.raises(
-        NotImplementedError, match=rf"device maps of RPC \(TensorPipeRpcBackendOptions, {name}\)"
-    ) as caught:
-        use()
-    assert traceback.extract_tb(caught.tb)[1].filename == __file__
+def test_maps_are_checked_when_workers_meet(maps, devices, words, tmp_path):
+    options = rpc.TensorPipeRpcBackendOptions(
+        device_maps=maps, devices=devices, init_method=f"file://{tmp_path / 'meet'}"
+    )
+    with pytest.raises(ValueError, match=words):
+        rpc.init_rpc("alone", rank=0, world_size=1, rpc_backend_options=options)
 
 
-def test_calls_between_workers():
-    on_ranks(vgpu_rpc.calls, backend=None)
+def test_futures_have_their_results_on_their_devices(gpus):
+    future = Future(devices=[0, "cuda:1"])
+    child = future.then(lambda done: done.wait().to(1))
+    future.set_result(torch.ones(2, device=gpus[0]))
+    assert future.wait().device == gpus[0] and child.wait().device == gpus[1]
+    wrong = Future(devices=[1])
+    wrong.set_result({"nested": [torch.ones(2, device=gpus[0])]})
+    with pytest.raises(ValueError, match=r"device\(s\) cuda:0 which are not among the expected device\(s\) cuda:1"):
+        wrong.wait()
+    with pytest.raises(ValueError, match="Expected devices to have indices, got cpu"):
+        Future(devices=["cpu"])
+    anywhere = Future()
+    anywhere.set_result(torch.ones(2, device=gpus[3]))
+    assert anywhere.wait().device == gpus[3]
+
+
+def test_options_from_before_are_refused(tmp_path):
+    vgpu.disable()
+    options = rpc.TensorPipeRpcBackendOptions(device_maps={"alone": {0: 1}}, init_method=f"file://{tmp_path / 'meet'}")
+    vgpu.enable(2, force=True)
+    with pytest.raises(NotImplementedError, match="device maps of RPC that were made before virtual GPUs were enabled"):
+        rpc.init_rpc("alone", rank=0, world_size=1, rpc_backend_options=options)
 
 
 def test_everything_is_put_back():

@@ -23,6 +23,7 @@ from vgpu import (
     distributed,
     factories,
     fake,
+    futures,
     higher_order,
     integers,
     lazy,
@@ -138,6 +139,7 @@ def _install(patches: Patches) -> None:
     serialization.install(patches)
     processes.install(patches)
     distributed.install(patches)
+    futures.install(patches)
     rpc.install(patches)
     # Programs that are traced or compiled.
     compiler.install(patches)
