@@ -2,10 +2,11 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from .names import last_name, method_of
+from .names import FUNCTIONS, last_name, method_of
 from .scopes import Program, Scope
 from .values import words
 
@@ -70,6 +71,29 @@ def _first_only(test: ast.expr, held: bool) -> bool:
     return False
 
 
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether a statement is a test whose ranks go no further here."""
+    return isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
+
+
+def _failed(leaving: ast.If) -> set[tuple[str, bool]]:
+    """What is known of the ranks that a test did not send away."""
+    if isinstance(leaving.test, ast.UnaryOp) and isinstance(leaving.test.op, ast.Not):
+        return {(ast.unparse(leaving.test.operand), True)}
+    return {(ast.unparse(leaving.test), False)}
+
+
+def _in_words(test: str, held: bool) -> str:
+    """A test that held as it stands, and one that did not turned round: `rank == 0` for `rank != 0`."""
+    if held:
+        return test
+    read = ast.parse(test, mode="eval").body
+    if isinstance(read, ast.Compare) and isinstance(read.ops[0], ast.NotEq):
+        read.ops = [ast.Eq()]
+        return ast.unparse(read)
+    return f"not {test}"
+
+
 def _is_rank(node: ast.expr) -> bool:
     return RANK.fullmatch(last_name(node)) is not None
 
@@ -81,8 +105,23 @@ class Ranks:
     program: Program
 
     def on_first(self, node: ast.AST) -> set[str]:
-        """The tests around a node that let the first rank through and no other."""
-        return {test for test, held in self.program.conditions(node) if first_only(test, held)}
+        """The tests that let the first rank come to a node and no other, each in words that hold there."""
+        return {_in_words(test, held) for test, held in self.led_to(node) if first_only(test, held)}
+
+    def led_to(self, node: ast.AST) -> set[tuple[str, bool]]:
+        """The tests that led to a node, and whether each held: those around it, and those before it that leave."""
+        return self.program.conditions(node) | {test for leaving in self.left_before(node) for test in _failed(leaving)}
+
+    def left_before(self, node: ast.AST) -> Iterator[ast.If]:
+        """The tests above a line of its own function that end with `return`, `continue` or `break` where they hold."""
+        below = node
+        for above in self.program.around(node):
+            for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
+                if isinstance(block, list) and below in block:
+                    yield from filter(_leaves, block[: block.index(below)])
+            if isinstance(above, FUNCTIONS):
+                return
+            below = above
 
     def may_ask(self, test: str) -> bool:
         """Whether a test may tell ranks apart: by its words, or by a name that got its value from such a test."""

@@ -27,7 +27,7 @@ class Parallel(NamedTuple):
 
 def shared_work(node: ast.Call, scope: Scope, program: Program) -> str:
     """What a call does with a model that needs every rank, as one reads it: `model(...)`, `loss.backward`, or ""."""
-    models = [each for each in _models(scope, program) if _still_so(each, node, scope, program)]
+    models = parallel_models(node, scope, program)
     if any(each.sharding is not None and ast.unparse(node.func) == each.model for each in models):
         return ast.unparse(node.func)
     if any(_clips(node, each) for each in models):
@@ -39,8 +39,12 @@ def shared_work(node: ast.Call, scope: Scope, program: Program) -> str:
     return ""
 
 
+def parallel_models(node: ast.Call, scope: Scope, program: Program) -> list[Parallel]:
+    """The models that a function, or a different method of its class, has wrapped or sharded where a call stands."""
+    return [each for each in _models(scope, program) if _still_so(each, node, scope, program)]
+
+
 def _models(scope: Scope, program: Program) -> Iterator[Parallel]:
-    """The models that a function, or another method of its class, wraps or shards."""
     yield from _made_in(scope, program)
     if scope.cls is None:
         return

@@ -9,8 +9,7 @@ from ..names import FUNCTIONS, last_name, method_of
 from ..ranks import Ranks, collective
 from ..readings import Reading
 from ..scopes import Program, Scope
-from ..sharded import shardings
-from ..together import shared_work
+from ..together import parallel_models, shared_work
 
 RULE = Rule(
     "FL017",
@@ -55,10 +54,8 @@ def _gathered_weights(node: ast.Call, scope: Scope, ranks: Ranks) -> str:
     model, program = ast.unparse(node.func.value), ranks.program
     if any(isinstance(part, ast.Attribute) and part.attr in IN_SHARDS for part in ast.walk(program.tree)):
         return ""
-    for each in shardings(scope, program):
-        if each.model == model and not each.in_place and each.node.lineno < node.lineno:
-            return "" if program.exclude_each_other(each.node, node) else f"{model}.state_dict"
-    return ""
+    wrapped = {each.model for each in parallel_models(node, scope, program) if each.sharding and not each.in_place}
+    return f"{model}.state_dict" if model in wrapped else ""
 
 
 def _functions_with_one(ranks: Ranks) -> dict[str, tuple[str, int]]:
@@ -97,11 +94,11 @@ def _has_partner(node: ast.Call, called: str, scope: Scope, ranks: Ranks) -> boo
         if isinstance(above, ast.If) and below in above.body and any(_may_call_it(part) for part in above.orelse):
             return True
         below = above
-    return False
+    return any(_may_call_it(part) for leaving in ranks.left_before(node) for part in leaving.body)
 
 
 def _rank_tests(node: ast.AST, ranks: Ranks) -> set[tuple[str, bool]]:
-    return {(test, held) for test, held in ranks.program.conditions(node) if ranks.may_ask(test)}
+    return {(test, held) for test, held in ranks.led_to(node) if ranks.may_ask(test)}
 
 
 def _may_call_it(branch: ast.AST) -> bool:
