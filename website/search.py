@@ -16,8 +16,10 @@ from multigpu.failures import match as python
 from website.failures import capital, chapter_page
 from website.layout import FAILURES
 
-LINES = ("COLOURS", "FRAME", "CARETS", "RAISED", "WARNED", "NOT_WARNED", "PYTORCH", "SEVERAL", "FOREIGN")
-CONSTANTS = ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "TRACEBACK")
+LINES = ("COLOURS", "FRAME", "CARETS", "RAISED", "USAGE", "WARNED", "NOT_WARNED", "PYTORCH", "SEVERAL")
+PROGRAMS = ("OTHERS", "TORCH", "FOREIGN")
+CONSTANTS = ("ENOUGH", "CANDIDATES", "LAST", "FEW", "MISSPELT", "ALIKE", "TRACEBACK", "TYPESET")
+EXPRESSIONS = ("patterns", "generic", "unless", "words")
 DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")
 FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m"}
 IGNORING = re.compile(r"\(\?i:((?:[^()]|\((?:[^()])*\))*)\)")
@@ -39,20 +41,21 @@ def data() -> dict[str, Any]:
             "message": entry.message,
             "cause": entry.cause,
             "after": entry.after,
-            **{name: list(map(in_javascript, getattr(entry, name))) for name in ("patterns", "generic", "words")},
+            **{name: list(map(in_javascript, getattr(entry, name))) for name in EXPRESSIONS},
             "symptoms": entry.symptoms,
         }
         for entry in catalogue()
     ]
     return {
         "entries": entries,
-        "expressions": {name: expression(getattr(python, name)) for name in LINES},
+        "expressions": {name: expression(getattr(python, name)) for name in LINES + PROGRAMS},
         **{name: getattr(python, name) for name in CONSTANTS},
         **{name: asdict(getattr(python, name)) for name in DEMANDS},
         "TOPICS": topics(),
         "EMPTY": sorted(python.EMPTY),
         "DOMAIN": sorted(python.DOMAIN),
         "ONE_WORD": python.ONE_WORD,
+        "PLACES": [[in_javascript(pattern.pattern), names] for pattern, names in python.PLACES],
         "PHRASES": [[in_javascript(pattern.pattern), meaning] for pattern, meaning in python.PHRASES],
     }
 

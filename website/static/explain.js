@@ -3,10 +3,12 @@
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;
-  const { ENOUGH, FEW, MISSPELT, ALIKE, TRACEBACK, OF_ANY, OF_OURS, LOOSE, ONE_WORD } = known;
+  const { ENOUGH, CANDIDATES, LAST, FEW, MISSPELT, ALIKE, TRACEBACK, TYPESET } = known;
+  const { OF_ANY, OF_OURS, LOOSE, ONE_WORD } = known;
   const [EMPTY, DOMAIN] = [new Set(known.EMPTY), new Set(known.DOMAIN)];
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
   const COLOURS = new RegExp(regex.COLOURS, "g");
+  const PLACES = known.PLACES.map(([pattern, names]) => [new RegExp(pattern, "i"), names]);
   const PHRASES = known.PHRASES.map(([pattern, meaning]) => [new RegExp(pattern, "g"), meaning]);
 
   const kept = (make) => {
@@ -23,10 +25,11 @@ window.explain = (() => {
 
   /** The entries for a text, the likeliest first, and whether it holds a message of the first or is a guess. */
   function answer(given) {
-    const text = given.replace(COLOURS, "");
+    const text = given.replace(COLOURS, "").replace(/./gs, (letter) => TYPESET[letter] ?? letter);
     if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return { entries: [], sure: false };
     const lines = linesOf(text);
-    const fits = fitsOf(lines, regex.SEVERAL.test(text)).sort(byPrecedence);
+    const others = regex.OTHERS.test(text) && !regex.TORCH.test(text);
+    const fits = fitsOf(lines, regex.SEVERAL.test(text), others).sort(byPrecedence);
     const raised = lines.some((line) => line.raised) || text.includes(TRACEBACK);
     const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
     if (sure.length) return { entries: sure.map((fit) => fit.entry), sure: true };
@@ -42,18 +45,19 @@ window.explain = (() => {
 
   function linesOf(text) {
     const lines = [];
-    let code = false; // the line under a frame shows the code there
+    let [code, usage] = [false, false]; // the line under a frame shows the code there; a usage goes on, set in
     for (const line of text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)) {
-      const where = regex.FRAME.test(line) || regex.CARETS.test(line);
+      usage = regex.USAGE.test(line) || (usage && /^\s/.test(line));
+      const where = usage || regex.FRAME.test(line) || regex.CARETS.test(line);
       const raised = regex.RAISED.test(line) && !where;
       const warned = regex.WARNED.test(line) && !regex.NOT_WARNED.test(line);
       lines.push({ text: plain(line), told: raised || !(where || code), raised, warned });
-      code = where && !regex.CARETS.test(line) && !line.includes("frame #");
+      code = where && !usage && !regex.CARETS.test(line) && !line.includes("frame #");
     }
     return lines;
   }
 
-  function fitsOf(lines, several) {
+  function fitsOf(lines, several, others) {
     const [whole, ends] = joined(lines);
     const last = lines.findLastIndex((line) => line.raised);
     const told = lines.filter((line) => line.told).map((line) => line.text).join(" ");
@@ -66,9 +70,10 @@ window.explain = (() => {
       return [{ entry, letters, told: said, last: number >= last && last >= 0, warned: lines[number].warned, doubtful }];
     };
     return known.entries.flatMap((entry) => {
+      const against = others || entry.unless.some((pattern) => compiled(pattern).test(whole));
       const fits = [
-        ...entry.patterns.flatMap((pattern) => fit(entry, pattern, false)),
-        ...entry.generic.flatMap((pattern) => fit(entry, pattern, !several)),
+        ...entry.patterns.flatMap((pattern) => fit(entry, pattern, against)),
+        ...entry.generic.flatMap((pattern) => fit(entry, pattern, against || !several)),
       ];
       return fits.sort(byPrecedence).slice(0, 1);
     });
@@ -92,9 +97,24 @@ window.explain = (() => {
     const asked = raised.length ? raised.at(-1) : plain(text);
     const symptoms = raised.length ? [] : bySymptom(asked);
     const named = known.entries.filter((entry) => entry.words.some((words) => compiled(words).test(asked)));
-    if (symptoms.length || named.length) return [...new Set([...symptoms, ...named])];
-    const loose = raised.length ? [] : bySymptom(asked, LOOSE);
-    return loose.length ? loose : likeness(asked).filter(([, share]) => share > ENOUGH).map(([entry]) => entry);
+    const there = atPlace(lines, raised.length);
+    const once = (entries) => [...new Set(entries)];
+    const alike = () => likeness(asked).filter(([, share]) => share > ENOUGH).map(([entry]) => entry);
+    if (raised.length) {
+      const found = once([...named.filter((entry) => there.includes(entry)), ...there, ...named]);
+      return found.length ? found : alike();
+    }
+    let found = once([...symptoms, ...named]);
+    if (found.length < CANDIDATES) found = once([...found, ...bySymptom(asked, LOOSE)]).slice(0, CANDIDATES);
+    found = once([...found, ...there]).slice(0, Math.max(found.length, CANDIDATES));
+    return found.length ? found : alike();
+  }
+
+  function atPlace(lines, raised) {
+    const frames = raised ? lines.filter((line) => !line.told).slice(-LAST) : [];
+    const said = lines.filter((line) => line.told).slice(-LAST);
+    const names = PLACES.find(([pattern]) => [...frames, ...said].some(({ text }) => pattern.test(text)))?.[1] ?? [];
+    return names.map((name) => known.entries.find((entry) => entry.id === name));
   }
 
   function meanings(text) {

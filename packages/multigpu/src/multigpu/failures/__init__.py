@@ -55,6 +55,8 @@ class Failure:
     `patterns` are regular expressions over the text of an error, its white space made single blanks; `words` are some
     over questions, and `symptoms` are questions as people ask them. `generic` are regular expressions, too, of messages
     that programs without PyTorch print as well, so one of them is an answer only beside a sign of several processes.
+    `unless` are regular expressions of what contradicts the entry, such as the frames of a library that says the same
+    words for a reason of its own: in a text that holds one, the entry is a guess.
     `after` orders what follows from something else behind its cause: 0 is a cause, 1 what other ranks see of it, 2 a
     warning at the end of a run, 3 the launcher's report. `check` is one command, or one line, that tells
     whether it is this failure.
@@ -84,6 +86,7 @@ class Failure:
     silent: bool = False
     older: tuple[str, ...] = ()
     generic: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
     after: int = 0
@@ -110,6 +113,6 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     values["threads"] = tuple(Thread(**thread) for thread in values.get("threads", ()))
-    for name in ("patterns", "generic", "older", "words", "symptoms", "terms"):
+    for name in ("patterns", "generic", "unless", "older", "words", "symptoms", "terms"):
         values[name] = tuple(values.get(name, ()))
     return Failure(**values, chapter=chapter)

@@ -18,16 +18,31 @@ from multigpu.failures import Failure, catalogue
 
 # Share of what a query asks for, rare words counting more, that an entry must hold to be an answer and not a neighbour.
 ENOUGH = 0.6
+CANDIDATES = 3  # entries that a question is given to choose from, where so many fit it
+LAST = 8  # frames, and lines beside them, that tell where it happened
 FEW = 4  # words of a question so short that it need not say what it is about
 
 # What colours a terminal's text, also as it is pasted from a page that left out the sign of escape.
 COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
+# Quotation marks and dashes as a web page or a word processor sets them, and what the program has printed.
+TYPESET = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u02bc": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+}
 PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
 FRAME = re.compile(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
 CARETS = re.compile(PREFIX + r"[~^]+\s*$")
 RAISED = re.compile(
-    PREFIX + r"((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
+    PREFIX + r"(?:((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
+    r"|(?:\S+\.py|torchrun|accelerate|Accelerate CLI tool): error: )"
 )
+USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
 WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|\[W\d*|\bINFO\b")
 NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
@@ -40,6 +55,16 @@ PYTORCH = re.compile(
 SEVERAL = re.compile(
     r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
     r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl",
+    re.IGNORECASE,
+)
+# Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
+OTHERS = re.compile(
+    r"\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
+    r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv",
+    re.IGNORECASE,
+)
+TORCH = re.compile(
+    r"torch|\bc10|aten\b|\bat::|accelerate|deepspeed|lightning|fsdp|\bddp\b|DataParallel|DataLoader|transformers",
     re.IGNORECASE,
 )
 # Frames and files of other languages: JavaScript and Java, then C, Lua, Go, Rust, Ruby and PHP.
@@ -77,7 +102,7 @@ class _Fit:
     told: bool
     last: bool
     warned: bool
-    doubtful: bool  # a message that other programs print, too, and nothing beside it speaks of several processes
+    doubtful: bool  # other programs print it, too, and nothing speaks of ours; or the text holds what contradicts it
 
 
 @dataclass(frozen=True)
@@ -96,11 +121,12 @@ LOOSE = _Demand(named=0.6, explained=0.0, telling=2)  # such a question, where n
 
 def answer(text: str) -> Answer:
     """What the catalogue says to a text; no entries where it has nothing to say."""
-    text = COLOURS.sub("", text)
+    text = COLOURS.sub("", text).translate(_TYPESET)
     if FOREIGN.search(text) and not PYTORCH.search(text):
         return Answer((), sure=False)
     lines = _lines(text)
-    fits = _fits(lines, several=bool(SEVERAL.search(text)))
+    others = bool(OTHERS.search(text) and not TORCH.search(text))
+    fits = _fits(lines, several=bool(SEVERAL.search(text)), others=others)
     raised = any(line.raised for line in lines) or TRACEBACK in text
     sure = [fit for fit in fits if fit.told and not fit.doubtful and not (fit.warned and raised)]
     if sure:
@@ -132,20 +158,24 @@ def _precedence(fit: _Fit) -> tuple[bool, int, bool, bool, int]:
 
 def _lines(text: str) -> list[_Line]:
     lines: list[_Line] = []
-    code = False  # the line under a frame shows the code there
+    code = usage = False  # the line under a frame shows the code there; a usage goes on in lines that are set in
     for line in text.splitlines():
-        where = bool(FRAME.match(line) or CARETS.match(line))
+        usage = bool(USAGE.match(line)) or (usage and line[:1].isspace())
+        where = usage or bool(FRAME.match(line) or CARETS.match(line))
         raised = bool(RAISED.match(line)) and not where
         told = raised or not (where or code)
         lines.append(
             _Line(" ".join(line.split()), told, raised, bool(WARNED.search(line) and not NOT_WARNED.search(line)))
         )
-        code = where and not CARETS.match(line) and "frame #" not in line
+        code = where and not (usage or CARETS.match(line) or "frame #" in line)
     return lines
 
 
-def _fits(lines: list[_Line], several: bool) -> list[_Fit]:
-    """The best fit of each entry whose patterns the text holds; `several` if the text speaks of several processes."""
+def _fits(lines: list[_Line], several: bool, others: bool) -> list[_Fit]:
+    """The best fit of each entry whose patterns the text holds.
+
+    `several` if the text speaks of several processes, `others` if it is of a program that is not PyTorch's.
+    """
     plain, ends = _joined(lines)
     last = max((number for number, line in enumerate(lines) if line.raised), default=-1)
     told = " ".join(line.text for line in lines if line.told)
@@ -162,8 +192,9 @@ def _fits(lines: list[_Line], several: bool) -> list[_Fit]:
 
     best = []
     for entry in catalogue():
-        tried = [fit(entry, pattern, doubtful=False) for pattern in entry.patterns]
-        tried += [fit(entry, pattern, doubtful=not several) for pattern in entry.generic]
+        against = others or any(_compiled(pattern).search(plain) for pattern in entry.unless)
+        tried = [fit(entry, pattern, doubtful=against) for pattern in entry.patterns]
+        tried += [fit(entry, pattern, doubtful=against or not several) for pattern in entry.generic]
         fits = [found for found in tried if found is not None]
         if fits:
             best.append(min(fits, key=_precedence))
@@ -184,16 +215,39 @@ def _joined(lines: list[_Line]) -> tuple[str, list[int]]:
 
 
 def _guesses(text: str, lines: list[_Line]) -> list[Failure]:
-    """Entries for a question, by its words; for a traceback that no pattern knows, by its last message alone."""
+    """Entries for a question, by its words; for a traceback that no pattern knows, by its last message and place."""
     raised = [line.text for line in lines if line.raised]
     plain = raised[-1] if raised else " ".join(text.split())
     symptoms = [] if raised else _by_symptom(plain)
     asked = [entry for entry in catalogue() if any(_compiled(words).search(plain) for words in entry.words)]
-    if symptoms or asked:
-        return symptoms + [entry for entry in asked if entry not in symptoms]
-    return ([] if raised else _by_symptom(plain, LOOSE)) or [
-        entry for entry, share in _likeness(plain) if share > ENOUGH
-    ]
+    there = _at_place(lines, bool(raised))
+    if raised:
+        return _once([entry for entry in asked if entry in there] + there + asked) or _alike(plain)
+    found = _once(symptoms + asked)
+    if len(found) < CANDIDATES:
+        found = _once(found + _by_symptom(plain, LOOSE))[: max(len(found), CANDIDATES)]
+    return _once(found + there)[: max(len(found), CANDIDATES)] or _alike(plain)
+
+
+def _at_place(lines: list[_Line], raised: bool) -> list[Failure]:
+    """What mostly fails where a text says that it happened: in its last messages, and in the last frames of an error.
+
+    Frames without the error that ends them are no answer: they say where, and nothing of what.
+    """
+    frames = [line.text for line in lines if not line.told][-LAST:] if raised else []
+    said = [line.text for line in lines if line.told][-LAST:]
+    for pattern, names in PLACES:
+        if any(pattern.search(line) for line in frames + said):
+            return [entry for name in names for entry in catalogue() if entry.id == name]
+    return []
+
+
+def _alike(plain: str) -> list[Failure]:
+    return [entry for entry, share in _likeness(plain) if share > ENOUGH]
+
+
+def _once(entries: list[Failure]) -> list[Failure]:
+    return list(dict.fromkeys(entries))
 
 
 @cache
@@ -206,6 +260,8 @@ EMPTY = frozenset(_VOCABULARY["empty"].split())
 DOMAIN = frozenset(_VOCABULARY["domain"].split())
 ONE_WORD = {word: meaning for meaning, words in _VOCABULARY["same"].items() for word in words.split()}
 PHRASES = [(re.compile(pattern), f" {meaning} ") for pattern, meaning in _VOCABULARY["phrases"]]
+PLACES = [(re.compile(place["pattern"], re.IGNORECASE), place["entries"]) for place in _VOCABULARY["places"]]
+_TYPESET = str.maketrans(TYPESET)
 MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
 
 
