@@ -116,7 +116,7 @@ class _Demand:
 
 OF_ANY = _Demand(named=0.75, explained=0.3)
 OF_OURS = _Demand(named=0.75, explained=0.12)  # a question about several GPUs
-LOOSE = _Demand(named=0.6, explained=0.0, telling=2)  # such a question, where nothing else answers it
+LOOSE = _Demand(named=0.6, explained=0.0, telling=2)  # such a question, where little else answers it
 
 
 def answer(text: str) -> Answer:
