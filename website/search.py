@@ -1,24 +1,25 @@
-"""The catalogue's search for the page of Sphinx's search: what `multigpu.failures.match` reads, as a script.
+"""The catalogue's search for the page of Sphinx's search: `match`, `reading` and `question` again.
 
 Sphinx finds the pages that hold every word of a query, which a pasted traceback has on no page. So static/explain.js
-answers like `python -m multigpu explain`: it is that module in JavaScript, with the data and the expressions from here.
+answers like `python -m multigpu explain`: it is those three modules in JavaScript, with the data from here.
 """
 
 import json
 import re
-import tomllib
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from multigpu.failures import CHAPTERS, catalogue
-from multigpu.failures import match as python
+from multigpu.failures import CHAPTERS, catalogue, match, question, reading
 from website.failures import capital, chapter_page
 from website.layout import FAILURES
 
-LINES = ("COLOURS", "FRAME", "CARETS", "RAISED", "USAGE", "WARNED", "NOT_WARNED", "PYTORCH", "SEVERAL")
-PROGRAMS = ("OTHERS", "TORCH", "FOREIGN")
-CONSTANTS = ("ENOUGH", "CANDIDATES", "LAST", "FEW", "MISSPELT", "ALIKE", "TRACEBACK", "TYPESET")
+LINES = ("COLOURS", "FRAME", "CARETS", "RAISED", "USAGE", "WARNED", "NOT_WARNED")
+PROGRAMS = ("PYTORCH", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
+CONSTANTS = {
+    reading: ("TRACEBACK", "TYPESET"),
+    match: ("CANDIDATES", "LAST"),
+    question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE"),
+}
 EXPRESSIONS = ("patterns", "generic", "unless", "words")
 DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")
 FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m"}
@@ -48,24 +49,23 @@ def data() -> dict[str, Any]:
     ]
     return {
         "entries": entries,
-        "expressions": {name: expression(getattr(python, name)) for name in LINES + PROGRAMS},
-        **{name: getattr(python, name) for name in CONSTANTS},
-        **{name: asdict(getattr(python, name)) for name in DEMANDS},
+        "expressions": {name: expression(getattr(reading, name)) for name in LINES + PROGRAMS},
+        **{name: getattr(module, name) for module, names in CONSTANTS.items() for name in names},
+        **{name: asdict(getattr(question, name)) for name in DEMANDS},
         "TOPICS": topics(),
-        "EMPTY": sorted(python.EMPTY),
-        "DOMAIN": sorted(python.DOMAIN),
-        "ONE_WORD": python.ONE_WORD,
-        "PLACES": [[in_javascript(pattern.pattern), names] for pattern, names in python.PLACES],
-        "PHRASES": [[in_javascript(pattern.pattern), meaning] for pattern, meaning in python.PHRASES],
+        "EMPTY": sorted(question.EMPTY),
+        "DOMAIN": sorted(question.DOMAIN),
+        "ONE_WORD": question.ONE_WORD,
+        "PLACES": [[in_javascript(pattern.pattern), names] for pattern, names in match.PLACES],
+        "PHRASES": [[in_javascript(pattern.pattern), meaning] for pattern, meaning in question.PHRASES],
     }
 
 
 def topics() -> dict[str, list[tuple[str, str]]]:
     """The chapters that a topic's name stands for, each with its title and its page: "fsdp" is that of shards."""
-    words = tomllib.loads(Path(python.__file__).with_name("words.toml").read_text(encoding="utf-8"))
     return {
         name: [(CHAPTERS[key], f"{FAILURES}/{chapter_page(key)}.html") for key in keys]
-        for name, keys in words["topics"].items()
+        for name, keys in question.VOCABULARY["topics"].items()
     }
 
 

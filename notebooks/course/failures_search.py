@@ -5,8 +5,9 @@ from typing import Any
 
 from course import live
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.match import answer, matching, nearest
+from multigpu.failures.match import answer, matching
 from multigpu.failures.page import cite, notebook_file
+from multigpu.failures.question import nearest
 
 SHOWN = 12  # more is no answer; the table of all entries stands below the field
 OPEN = 2  # so few results are shown unfolded

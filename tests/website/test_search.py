@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from multigpu.failures import match
+from multigpu.failures import reading
 from website import search
 
 
@@ -30,4 +30,4 @@ def test_letters_of_either_case_are_written_out():
 def test_all_of_the_catalogue_is_translated():
     entries = search.data()["entries"]
     assert len(entries) > 150 and all(entry["patterns"] or entry["symptoms"] for entry in entries)
-    assert "(?i" not in search.data()["expressions"]["WARNED"][0] and "(?i:" in match.WARNED.pattern
+    assert "(?i" not in search.data()["expressions"]["WARNED"][0] and "(?i:" in reading.WARNED.pattern

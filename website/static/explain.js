@@ -1,5 +1,5 @@
 // Which failures of the catalogue speak of a text: `python -m multigpu explain` in the browser. It is the module
-// multigpu/failures/match.py function by function, with the same names, and a test compares their answers.
+// multigpu/failures (match, reading, question) function by function, with the same names, and a test compares their answers.
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;

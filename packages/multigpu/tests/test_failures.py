@@ -11,9 +11,10 @@ import pytest
 
 from multigpu import explain
 from multigpu.__main__ import main
-from multigpu.failures import UNTESTED, catalogue, match
-from multigpu.failures.match import answer, matching, nearest, topic
+from multigpu.failures import UNTESTED, catalogue, reading
+from multigpu.failures.match import answer, matching
 from multigpu.failures.page import PAGE, page
+from multigpu.failures.question import nearest, topic
 from multigpu.lint.rules import CHECKS
 
 IDS = {entry.id: entry for entry in catalogue()}
@@ -222,8 +223,8 @@ def test_colours_of_a_terminal_do_not_hide_a_message(escape: str) -> None:
 
 
 def test_a_message_over_several_lines_belongs_to_the_line_in_which_it_ends() -> None:
-    lines = match._lines("\nfirst  line\n\nsecond\n")
-    plain, ends = match._joined(lines)
+    lines = reading.lines_of("\nfirst  line\n\nsecond\n")
+    plain, ends = reading.joined(lines)
     assert plain == "first line second" and ends == [0, 10, 10, 17]
 
 

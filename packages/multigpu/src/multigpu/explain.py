@@ -9,8 +9,9 @@ import textwrap
 from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.match import answer, nearest, topic
+from multigpu.failures.match import answer
 from multigpu.failures.page import cite
+from multigpu.failures.question import nearest, topic
 
 NO_MATCH, BAD_INPUT = 1, 2
 SHOWN = 3  # one traceback seldom has more than one cause: the first is told, two more are named by their titles

@@ -1,0 +1,129 @@
+"""Which entries a question in somebody's own words asks for: by their symptoms, and by the words they share with it."""
+
+import difflib
+import math
+import re
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from multigpu.failures import Failure, catalogue
+
+# Share of what a query asks for, rare words counting more, that an entry must hold to be an answer and not a neighbour.
+ENOUGH = 0.6
+FEW = 4  # words of a question so short that it need not say what it is about
+VOCABULARY = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+EMPTY = frozenset(VOCABULARY["empty"].split())
+DOMAIN = frozenset(VOCABULARY["domain"].split())
+ONE_WORD = {word: meaning for meaning, words in VOCABULARY["same"].items() for word in words.split()}
+PHRASES = [(re.compile(pattern), f" {meaning} ") for pattern, meaning in VOCABULARY["phrases"]]
+MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a symptom must do to answer a question; words count by their rarity."""
+
+    named: float  # the share of its words that the question must hold
+    explained: float  # the share of the question that they must be: the rest may name a model or a version
+    telling: int = 0  # how many of these words must not be such that any question about several GPUs has them
+
+
+OF_ANY = Demand(named=0.75, explained=0.3)
+OF_OURS = Demand(named=0.75, explained=0.12)  # a question about several GPUs
+LOOSE = Demand(named=0.6, explained=0.0, telling=2)  # such a question, where little else answers it
+
+
+def nearest(text: str, count: int = 3) -> list[Failure]:
+    """The entries that share most words with the text, however few."""
+    return [entry for entry, share in _likeness(text)[:count] if share]
+
+
+def topic(text: str) -> list[Failure]:
+    """The entries of a topic, where the text is no more than its name: "FSDP"; none otherwise."""
+    chapters = VOCABULARY["topics"].get(text.strip().lower(), [])
+    return [entry for chapter in chapters for entry in catalogue() if entry.chapter == chapter]
+
+
+def alike(plain: str) -> list[Failure]:
+    """The entries that hold enough of the words of a text to be an answer."""
+    return [entry for entry, share in _likeness(plain) if share > ENOUGH]
+
+
+def _meanings(text: str) -> set[str]:
+    """The words of a question, each by what it means, without those that say nothing."""
+    plain = re.sub(r"(?<=[a-z0-9])-(?=[a-z])", " ", re.sub(r"[`*\"]", "", text.lower()))
+    for pattern, meaning in PHRASES:
+        plain = pattern.sub(meaning, plain)
+    words = re.findall(r"[a-z_][a-z_0-9']{1,}|-\d+|\b13[79]\b", plain)
+    return {ONE_WORD.get(word, word) for word in words if word not in EMPTY} - EMPTY
+
+
+def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
+    """Entries one of whose symptoms a question names, the one that explains most of it first."""
+    asked = {_spelt(word) for word in _meanings(plain)} - EMPTY
+    said = set(re.findall(r"[a-z]+|[a-z_]+", plain.lower()))
+    ours = bool(({ONE_WORD.get(word, word) for word in said} | asked) & DOMAIN)
+    if not asked or (not ours and (demand or len(asked) > FEW)):
+        return []
+    demand = demand or (OF_OURS if ours else OF_ANY)
+    rarity = _rarity()
+    weight = {word: rarity.get(word, rarity[""]) for word in asked}
+    scores: dict[Failure, float] = {}
+    for entry, symptoms in _symptoms():
+        for words in symptoms:
+            shared = sum(weight[word] for word in words & asked)
+            named = shared / sum(rarity.get(word, rarity[""]) for word in words)
+            enough = named > demand.named and len((words & asked) - DOMAIN) >= demand.telling
+            if (enough if len(words) > 2 else words <= asked) and shared > demand.explained * sum(weight.values()):
+                scores[entry] = max(scores.get(entry, 0.0), shared * named**2)
+    return sorted(scores, key=lambda entry: -scores[entry])
+
+
+@cache
+def _spelt(word: str) -> str:
+    """A word that no symptom has as the similar one that some has: "eposh" is "epoch"."""
+    known = _rarity().keys() | EMPTY | DOMAIN
+    if word in known or len(word) < MISSPELT:
+        return word
+    first = [other for other in sorted(known | ONE_WORD.keys()) if other[:1] == word[0]]
+    meant = next(iter(difflib.get_close_matches(word, first, n=1, cutoff=ALIKE)), word)
+    return ONE_WORD.get(meant, meant)
+
+
+@cache
+def _symptoms() -> tuple[tuple[Failure, tuple[frozenset[str], ...]], ...]:
+    return tuple((entry, tuple(frozenset(_meanings(symptom)) for symptom in entry.symptoms)) for entry in catalogue())
+
+
+@cache
+def _rarity() -> dict[str, float]:
+    """Weight of a word in a question: the fewer symptoms have it, the more; "" is for one that none has."""
+    frequency = Counter(word for _, symptoms in _symptoms() for word in frozenset().union(*symptoms))
+    total = 1 + sum(1 for _, symptoms in _symptoms() if symptoms)
+    rarity = {word: math.log(total / count) for word, count in frequency.items()}
+    return rarity | {"": math.log(total) / 2}
+
+
+def _likeness(text: str) -> list[tuple[Failure, float]]:
+    """Every entry with the share of the text's words, weighed by rarity, that it holds; best first."""
+    held, frequency = _words_of_entries()
+    # A word that no entry knows weighs most: a question about something else must not pass for one of ours.
+    weights = {word: math.log((1 + len(held)) / (1 + frequency[word])) for word in _words(text)}
+    total = sum(weights.values()) or 1.0
+    shares = [(entry, sum(weights[word] for word in weights.keys() & words) / total) for entry, words in held.items()]
+    return sorted(shares, key=lambda pair: -pair[1])
+
+
+@cache
+def _words_of_entries() -> tuple[dict[Failure, frozenset[str]], Counter[str]]:
+    held = {
+        entry: frozenset(_words(f"{entry.id} {entry.title} {entry.message} {entry.cause}")) for entry in catalogue()
+    }
+    return held, Counter(word for words in held.values() for word in words)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z_]{3,}", text.lower()))

@@ -1,0 +1,101 @@
+"""What a pasted text is made of: lines that tell something, lines that show only where, and whose program it is of."""
+
+import re
+from dataclasses import dataclass
+
+# What colours a terminal's text, also as it is pasted from a page that left out the sign of escape.
+COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
+# Quotation marks and dashes as a web page or a word processor sets them, and what the program has printed.
+TYPESET = {
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u02bc": "'",
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u2010": "-",
+    "\u2011": "-",
+    "\u2013": "-",
+}
+_TYPESET = str.maketrans(TYPESET)
+PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
+FRAME = re.compile(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
+CARETS = re.compile(PREFIX + r"[~^]+\s*$")
+RAISED = re.compile(
+    PREFIX + r"(?:((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
+    r"|(?:\S+\.py|torchrun|accelerate|Accelerate CLI tool): error: )"
+)
+USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
+TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
+WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|\[W\d*|\bINFO\b")
+NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
+
+# What programs in PyTorch print, and what those of several processes print.
+PYTORCH = re.compile(
+    r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp",
+    re.IGNORECASE,
+)
+SEVERAL = re.compile(
+    r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
+    r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl",
+    re.IGNORECASE,
+)
+# Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
+OTHERS = re.compile(
+    r"\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
+    r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv",
+    re.IGNORECASE,
+)
+TORCH = re.compile(
+    r"torch|\bc10|aten\b|\bat::|accelerate|deepspeed|lightning|fsdp|\bddp\b|DataParallel|DataLoader|transformers",
+    re.IGNORECASE,
+)
+# Frames and files of other languages: JavaScript and Java, then C, Lua, Go, Rust, Ruby and PHP.
+FOREIGN = re.compile(
+    r"^\s*at [\w$.<>\[\] ]+ ?\(.*:\d+\)|\w\.(c|h|js|mjs|ts|lua|java|go|rs|rb|php)\b[,:] ?\d"
+    r"|luarocks|npm ERR|node:internal|\bgoroutine \d|\bjava\.\w+\.\w|thread '\w+' panicked",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a text: what somebody was told, or only where it happened."""
+
+    text: str
+    told: bool
+    raised: bool
+    warned: bool
+
+
+def plain_text(text: str) -> str:
+    """A text without the colours of a terminal and the quotation marks of a word processor."""
+    return COLOURS.sub("", text).translate(_TYPESET)
+
+
+def lines_of(text: str) -> list[Line]:
+    """The lines of a text, each with what kind of line it is."""
+    lines: list[Line] = []
+    code = usage = False  # the line under a frame shows the code there; a usage goes on in lines that are set in
+    for line in text.splitlines():
+        usage = bool(USAGE.match(line)) or (usage and line[:1].isspace())
+        where = usage or bool(FRAME.match(line) or CARETS.match(line))
+        raised = bool(RAISED.match(line)) and not where
+        told = raised or not (where or code)
+        lines.append(
+            Line(" ".join(line.split()), told, raised, bool(WARNED.search(line) and not NOT_WARNED.search(line)))
+        )
+        code = where and not (usage or CARETS.match(line) or "frame #" in line)
+    return lines
+
+
+def joined(lines: list[Line]) -> tuple[str, list[int]]:
+    """The text of all lines in one, because a message may go over several, and the place where each line ends in it."""
+    texts: list[str] = []
+    ends: list[int] = []
+    end = 0
+    for line in lines:
+        if line.text:
+            end += len(line.text) + (1 if texts else 0)  # the blank between two
+            texts.append(line.text)
+        ends.append(end)
+    return " ".join(texts), ends
