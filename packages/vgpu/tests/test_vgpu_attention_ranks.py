@@ -4,6 +4,8 @@ import pytest
 import vgpu_attention_ranks
 from vgpu_group import on_ranks
 
+pytest.importorskip("numpy", reason="context_parallel imports it")
+
 pytestmark = [
     pytest.mark.usefixtures("gpus"),
     pytest.mark.filterwarnings("ignore:virtual GPUs have no NCCL"),

@@ -24,9 +24,24 @@ from vgpu.tensor import is_virtual
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 
+SINCE = (2, 15)  # the version of torch whose RPC is known to be made of the parts that are replaced here
+OLDER = tuple(int(part) for part in torch.__version__.split(".")[:2]) < SINCE
+
+
 def install(patches: Patches) -> None:
-    """Send tensors by the device maps."""
-    patches.when_imported("torch.distributed.rpc", functools.partial(_install, patches))
+    """Send tensors by the device maps; on an older torch, refuse RPC by name."""
+    patches.when_imported("torch.distributed.rpc", functools.partial(_refuse if OLDER else _install, patches))
+
+
+def _refuse(patches: Patches, rpc: Any) -> None:
+    if not rpc.is_available():
+        return
+
+    @functools.wraps(rpc.init_rpc)
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise errors.not_simulated(f"RPC on torch {torch.__version__}; on torch {'.'.join(map(str, SINCE))} they do")
+
+    patches.set(rpc, "init_rpc", refuse)
 
 
 def _install(patches: Patches, rpc: Any) -> None:
