@@ -14,7 +14,7 @@ from multigpu.__main__ import main
 from multigpu.failures import UNTESTED, catalogue, reading
 from multigpu.failures.match import answer, matching
 from multigpu.failures.page import PAGE, page
-from multigpu.failures.question import nearest, topic
+from multigpu.failures.question import VOCABULARY, by_subject, nearest, topic
 from multigpu.lint.rules import CHECKS
 
 IDS = {entry.id: entry for entry in catalogue()}
@@ -131,6 +131,29 @@ def test_words_of_ones_own(words: str, expected: str) -> None:
 def test_a_question_is_answered_by_a_guess_and_a_message_surely() -> None:
     assert not answer("why is it slow").sure
     assert answer(IDS["duplicate-gpu"].message).sure
+
+
+@pytest.mark.parametrize(
+    "place", [*VOCABULARY["places"], *VOCABULARY["subjects"]], ids=lambda place: place["entries"][0]
+)
+def test_a_guess_by_place_or_subject_names_entries(place: dict[str, list[str]]) -> None:
+    assert set(place["entries"]) <= IDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Incorrect training loss when running across multiple GPUs (with ddp)", "larger-batch"),
+        ("my torchrun job: dynamo complains", "compiled-ddp"),
+    ],
+)
+def test_a_question_that_says_only_what_kind_of_trouble_it_is_gets_a_guess(question: str, expected: str) -> None:
+    said = answer(question)
+    assert said.entries[0].id == expected and not said.sure
+
+
+def test_a_question_about_something_else_gets_none_by_its_subject() -> None:
+    assert by_subject("my loss is nan with four gpus") and not by_subject("my loss is nan in keras")
 
 
 def test_what_is_no_failure_of_ours_matches_nothing() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from multigpu.failures import Failure, catalogue, reading
-from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_symptom
+from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_subject, by_symptom
 from multigpu.failures.reading import Line, joined, lines_of, plain_text
 
 CANDIDATES = 3  # entries that a question is given to choose from, where so many fit it
@@ -107,7 +107,9 @@ def _guesses(text: str, lines: list[Line]) -> list[Failure]:
     found = _once(symptoms + asked)
     if len(found) < CANDIDATES:
         found = _once(found + by_symptom(plain, LOOSE))[: max(len(found), CANDIDATES)]
-    return _once(found + there)[: max(len(found), CANDIDATES)] or alike(plain)
+    found = _once(found + there)[: max(len(found), CANDIDATES)]
+    in_words = all(line.told for line in lines)  # a question, and not a piece of a traceback
+    return found or _named(by_subject(plain) if in_words else []) or alike(plain)
 
 
 def _at_place(lines: list[Line], raised: bool) -> list[Failure]:
@@ -119,8 +121,12 @@ def _at_place(lines: list[Line], raised: bool) -> list[Failure]:
     said = [line.text for line in lines if line.told][-LAST:]
     for pattern, names in PLACES:
         if any(pattern.search(line) for line in frames + said):
-            return [entry for name in names for entry in catalogue() if entry.id == name]
+            return _named(names)
     return []
+
+
+def _named(names: list[str]) -> list[Failure]:
+    return [entry for name in names for entry in catalogue() if entry.id == name]
 
 
 def _once(entries: list[Failure]) -> list[Failure]:

@@ -19,6 +19,12 @@ EMPTY = frozenset(VOCABULARY["empty"].split())
 DOMAIN = frozenset(VOCABULARY["domain"].split())
 ONE_WORD = {word: meaning for meaning, words in VOCABULARY["same"].items() for word in words.split()}
 PHRASES = [(re.compile(pattern), f" {meaning} ") for pattern, meaning in VOCABULARY["phrases"]]
+IMPLIED = {word: frozenset(others.split()) for word, others in VOCABULARY["implied"].items()}
+# What a question is about, each as words that must all be there, "a|b" for either; and the entries to begin with.
+SUBJECTS = [
+    (tuple(frozenset(words.split("|")) for words in subject["words"].split()), subject["entries"])
+    for subject in VOCABULARY["subjects"]
+]
 MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
 
 
@@ -52,6 +58,23 @@ def alike(plain: str) -> list[Failure]:
     return [entry for entry, share in _likeness(plain) if share > ENOUGH]
 
 
+def by_subject(plain: str) -> list[str]:
+    """Names of entries to begin with, where a question about several GPUs says what is wrong and no symptom is like it.
+
+    The first subject that it names counts.
+    """
+    asked = {_spelt(word) for word in _meanings(plain)}
+    asked |= _implied(asked)
+    if not asked & DOMAIN:
+        return []
+    return next((names for needed, names in SUBJECTS if all(words & asked for words in needed)), [])
+
+
+def _implied(asked: set[str]) -> set[str]:
+    """What goes without saying: a question about DDP is about several GPUs."""
+    return set().union(*(IMPLIED.get(word, frozenset()) for word in asked))
+
+
 def _meanings(text: str) -> set[str]:
     """The words of a question, each by what it means, without those that say nothing."""
     plain = re.sub(r"(?<=[a-z0-9])-(?=[a-z])", " ", re.sub(r"[`*\"]", "", text.lower()))
@@ -71,11 +94,14 @@ def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
     demand = demand or (OF_OURS if ours else OF_ANY)
     rarity = _rarity()
     weight = {word: rarity.get(word, rarity[""]) for word in asked}
+    implied = _implied(asked)
     scores: dict[Failure, float] = {}
     for entry, symptoms in _symptoms():
         for words in symptoms:
             shared = sum(weight[word] for word in words & asked)
-            named = shared / sum(rarity.get(word, rarity[""]) for word in words)
+            unsaid = (words & implied) - asked if len(words & asked) > 1 else frozenset()
+            meant = shared + sum(rarity[word] for word in unsaid)
+            named = meant / sum(rarity.get(word, rarity[""]) for word in words)
             enough = named > demand.named and len((words & asked) - DOMAIN) >= demand.telling
             if (enough if len(words) > 2 else words <= asked) and shared > demand.explained * sum(weight.values()):
                 scores[entry] = max(scores.get(entry, 0.0), shared * named**2)
