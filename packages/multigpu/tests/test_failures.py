@@ -194,6 +194,14 @@ def test_a_warning_does_not_explain_an_error_that_nobody_knows() -> None:
     assert not answer(IDS["unused-search-for-nothing"].message + "\nKeyError: 'label'").sure
 
 
+def test_what_stands_above_an_error_that_nobody_knows_is_a_guess() -> None:
+    """Not so where the launcher's report ends a text, or where a replica's own error stands below its report."""
+    unknown = "ValueError: mask and tokens differ"
+    assert not answer(IDS["collective-time-out"].message + "\n" + unknown).sure
+    assert not answer(unknown + "\n" + IDS["child-failed"].message).sure
+    assert answer(IDS["out-of-memory"].message + "\n" + IDS["child-failed"].message).sure
+
+
 def test_explain_tells_cause_fix_and_where_to_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "Gather function not implemented for CPU tensors"]) == 0
     told = capsys.readouterr().out

@@ -14,6 +14,7 @@ from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_subject, by_
 from multigpu.failures.reading import Line, joined, lines_of, plain_text
 
 CANDIDATES = 3  # entries that a question is given to choose from, where so many fit it
+REPORTED = 3  # what comes after an error to report it
 LAST = 8  # frames, and lines beside them, that tell where it happened
 # What mostly fails in a place: an expression for a line, and the names of entries.
 PLACES = [(re.compile(place["pattern"], re.IGNORECASE), place["entries"]) for place in VOCABULARY["places"]]
@@ -21,7 +22,7 @@ PLACES = [(re.compile(place["pattern"], re.IGNORECASE), place["entries"]) for pl
 
 @dataclass(frozen=True)
 class Answer:
-    """Entries, the likeliest first; `sure` if the text holds a message of the first, else they are a guess."""
+    """Entries, the likeliest first; `sure` if the text holds a message of the first, and ends in no unknown error."""
 
     entries: tuple[Failure, ...]
     sure: bool
@@ -49,7 +50,7 @@ def answer(text: str) -> Answer:
     fits = _fits(lines, several=bool(reading.SEVERAL.search(text)), others=others)
     raised = any(line.raised for line in lines) or reading.TRACEBACK in text
     sure = [fit for fit in fits if fit.told and not fit.doubtful and not (fit.warned and raised)]
-    if sure:
+    if sure and not _last_is_unknown(lines, sure):
         return Answer(tuple(fit.entry for fit in sorted(sure, key=_precedence)), sure=True)
     guesses = [fit.entry for fit in sorted(fits, key=_precedence)] or _guesses(text, lines)
     return Answer(tuple(guesses), sure=False)
@@ -93,6 +94,20 @@ def _fits(lines: list[Line], several: bool, others: bool) -> list[_Fit]:
         if fits:
             best.append(min(fits, key=_precedence))
     return best
+
+
+def _last_is_unknown(lines: list[Line], fits: list[_Fit]) -> bool:
+    """Whether the last error of a text, apart from what reports an error to others, is one that no entry knows.
+
+    What fits further up is then mostly what happened on the way, or what other ranks say.
+    """
+    raised = [number for number, line in enumerate(lines) if line.raised and not reading.REPORT.search(line.text)]
+    if not raised or any(fit.last and fit.entry.after < REPORTED for fit in fits):
+        return False
+    end = " ".join(line.text for line in lines[raised[-1] :])
+    entries = [fit.entry for fit in fits if fit.entry.after < REPORTED]
+    patterns = (pattern for entry in entries for pattern in entry.patterns + entry.generic)
+    return not any(_compiled(pattern).search(end) for pattern in patterns)
 
 
 def _guesses(text: str, lines: list[Line]) -> list[Failure]:

@@ -24,6 +24,11 @@ RAISED = re.compile(
     PREFIX + r"(?:((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
     r"|(?:\S+\.py|torchrun|accelerate|Accelerate CLI tool): error: )"
 )
+# Errors that report a different one: of a launcher, or of what carries an error from one process or thread to another.
+REPORT = re.compile(
+    r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|SignalException|RemoteTraceback"
+    r"|Caught ?\w* ?in "
+)
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
 WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|\[W\d*|\bINFO\b")
@@ -79,7 +84,7 @@ def lines_of(text: str) -> list[Line]:
     for line in text.splitlines():
         usage = bool(USAGE.match(line)) or (usage and line[:1].isspace())
         where = usage or bool(FRAME.match(line) or CARETS.match(line))
-        raised = bool(RAISED.match(line)) and not where
+        raised = bool(RAISED.match(line)) and not where and TRACEBACK not in line
         told = raised or not (where or code)
         lines.append(
             Line(" ".join(line.split()), told, raised, bool(WARNED.search(line) and not NOT_WARNED.search(line)))
