@@ -17,10 +17,7 @@ ASKED_FILE = Path(__file__).parent / "asked.toml"
 CATALOGUE = sorted(Path(failures.__file__).parent.glob("*.toml"))
 TEXTS = tomllib.loads(ASKED_FILE.read_text(encoding="utf-8"))
 ASKED = TEXTS["asked"]
-DRAWN_AFTERWARDS = {
-    name: TEXTS[name]
-    for name in ("later", "last", "blind", "fresh", "once_more", "stranger", "second_stranger", "developed_a")
-}
+DRAWN_AFTERWARDS = {name: texts for name, texts in TEXTS.items() if name != "asked"}
 """Texts drawn when the search stood; how they were answered at first sight is told in README.md."""
 IDS = {entry.id for entry in catalogue()}
 
