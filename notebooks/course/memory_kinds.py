@@ -24,16 +24,21 @@ def in_blocks(nbytes: int) -> int:
     return -(-nbytes // BLOCK) * BLOCK
 
 
-def settled(wait: float = 0.05) -> int:
-    """Bytes that the current GPU holds, once they stay the same.
+def settled(wait: float = 0.05, waits: int = 4) -> int:
+    """Bytes that the current GPU holds, once they have stayed the same for `waits` times `wait` seconds.
 
     A collective holds its tensors until its own thread has let go of them, and a cycle of Python's until it is found.
+    On a busy machine that thread may have to wait for a core, so one equal reading is not enough.
     """
-    before, now = -1, torch.cuda.memory_allocated()
-    while now != before:
+    gc.collect()
+    now, left = torch.cuda.memory_allocated(), waits
+    while left:
         time.sleep(wait)
-        gc.collect()
         before, now = now, torch.cuda.memory_allocated()
+        left -= 1
+        if now != before:
+            gc.collect()  # what has gone may have been the last that held a cycle
+            left = waits
     return now
 
 

@@ -200,10 +200,10 @@ def _live(job: bytes, sources: dict[str, list[str]], how: OnRanks, folder: str) 
         function, args = cloudpickle.loads(job)
         return function(*args)
     with process_group(how.device):
-        _wait_for_others(how, "began")  # so that no rank waits in a collective for one that is still being started
         with Watchdog(how.limit, on_hang=functools.partial(_write, Path(folder))) as dog:
             _dog = dog
             function, args = cloudpickle.loads(job)  # here: a collective imported by name is watched, too
+            _wait_for_others(how, "began")  # so no rank waits in a collective for one that still starts or imports
             result = function(*args)
         # A rank that is through would close its connections, and one that waits for it would raise and not hang.
         _wait_for_others(how, "is through")
