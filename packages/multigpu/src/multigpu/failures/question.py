@@ -19,12 +19,14 @@ EMPTY = frozenset(VOCABULARY["empty"].split())
 DOMAIN = frozenset(VOCABULARY["domain"].split())
 ONE_WORD = {word: meaning for meaning, words in VOCABULARY["same"].items() for word in words.split()}
 PHRASES = [(re.compile(pattern), f" {meaning} ") for pattern, meaning in VOCABULARY["phrases"]]
+COMPLAINTS = frozenset(VOCABULARY["complaints"].split())
 IMPLIED = {word: frozenset(others.split()) for word, others in VOCABULARY["implied"].items()}
 # What a question is about, each as words that must all be there, "a|b" for either; and the entries to begin with.
 SUBJECTS = [
     (tuple(frozenset(words.split("|")) for words in subject["words"].split()), subject["entries"])
     for subject in VOCABULARY["subjects"]
 ]
+OTHER_COMPLAINT = 0.4  # what a symptom is worth that shares words with a question, but not what it complains of
 MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
 
 
@@ -95,6 +97,7 @@ def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
     rarity = _rarity()
     weight = {word: rarity.get(word, rarity[""]) for word in asked}
     implied = _implied(asked)
+    complaint = asked & COMPLAINTS
     scores: dict[Failure, float] = {}
     for entry, symptoms in _symptoms():
         for words in symptoms:
@@ -102,9 +105,12 @@ def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
             unsaid = (words & implied) - asked if len(words & asked) > 1 else frozenset()
             meant = shared + sum(rarity[word] for word in unsaid)
             named = meant / sum(rarity.get(word, rarity[""]) for word in words)
+            same = not complaint or bool(words & complaint)
             enough = named > demand.named and len((words & asked) - DOMAIN) >= demand.telling
-            if (enough if len(words) > 2 else words <= asked) and shared > demand.explained * sum(weight.values()):
-                scores[entry] = max(scores.get(entry, 0.0), shared * named**2)
+            explained = demand.explained * (OTHER_COMPLAINT if words & complaint else 1.0) * sum(weight.values())
+            if (enough if len(words) > 2 else words <= asked) and shared > explained:
+                score = shared * named**2 * (1.0 if same else OTHER_COMPLAINT)
+                scores[entry] = max(scores.get(entry, 0.0), score)
     return sorted(scores, key=lambda entry: -scores[entry])
 
 
