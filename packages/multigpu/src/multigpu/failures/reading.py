@@ -41,13 +41,15 @@ PYTORCH = re.compile(
 )
 SEVERAL = re.compile(
     r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
-    r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl",
+    r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl"
+    r"|Killing subprocess \d",
     re.IGNORECASE,
 )
 # Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
 OTHERS = re.compile(
     r"\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
-    r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv",
+    r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv|xgboost"
+    r"|lightgbm|\bnumba\b|\bthrust::|rapids",
     re.IGNORECASE,
 )
 TORCH = re.compile(
