@@ -122,9 +122,9 @@ def _guesses(text: str, lines: list[Line]) -> list[Failure]:
     found = _once(symptoms + asked)
     if len(found) < CANDIDATES:
         found = _once(found + by_symptom(plain, LOOSE))[: max(len(found), CANDIDATES)]
-    found = _once(found + there)[: max(len(found), CANDIDATES)]
     in_words = all(line.told for line in lines)  # a question, and not a piece of a traceback
-    return found or _named(by_subject(plain) if in_words else []) or alike(plain)
+    about = _named(by_subject(plain)) if in_words and not found else []
+    return _once(found + about + there)[: max(len(found), CANDIDATES)] or alike(plain)
 
 
 def _at_place(lines: list[Line], raised: bool) -> list[Failure]:

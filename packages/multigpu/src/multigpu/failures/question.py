@@ -105,7 +105,7 @@ def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
             unsaid = (words & implied) - asked if len(words & asked) > 1 else frozenset()
             meant = shared + sum(rarity[word] for word in unsaid)
             named = meant / sum(rarity.get(word, rarity[""]) for word in words)
-            same = not complaint or bool(words & complaint)
+            same = words & COMPLAINTS <= complaint and (not complaint or bool(words & complaint))
             enough = named > demand.named and len((words & asked) - DOMAIN) >= demand.telling
             explained = demand.explained * (OTHER_COMPLAINT if words & complaint else 1.0) * sum(weight.values())
             if (enough if len(words) > 2 else words <= asked) and shared > explained:
