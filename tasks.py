@@ -3,7 +3,8 @@
     lab         set up, run the doctor, open JupyterLab on your own copies      (args go to JupyterLab)
                 of the notebooks, in my_notebooks/
     fresh       new copies of the notebooks; what you have written is kept      (NN...: of these alone)
-    test        set up, run the unit tests and every notebook under nbval       (args go to pytest)
+    test        set up, run the unit tests and every notebook under nbval       (--all: exhaustive tests, too;
+                                                                                other args go to pytest)
     notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
     bench       run every benchmark
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
@@ -26,6 +27,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -34,6 +36,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "set-up.json"
 PYTHONS = ((3, 13), (3, 12), (3, 11))  # in the order of preference
 NO_TESTS = 5  # pytest's exit code
+ALL = "--all"  # runs the tests that are marked as exhaustive, too
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 TORCH_CHOICES = ("default", "cpu")
 GIGABYTES = {"default": 10 if sys.platform == "linux" else 3, "cpu": 3}  # what a set-up takes on disk while it unpacks
@@ -243,9 +246,12 @@ def is_path(arg: str) -> bool:
 
 def sessions(args: list[str]) -> list[tuple[Path, list[str]]]:
     """The pytest sessions of a test run: the folder of each and its arguments. A package has one of its own, so that
-    its tests meet its own configuration and nothing of this repository's. Paths in `args` choose the sessions."""
+    its tests meet its own configuration and nothing of this repository's. Paths in `args` choose the sessions. Without
+    them, and without `--all`, the exhaustive tests are left out."""
     paths = [arg for arg in args if is_path(arg)]
-    options = [arg for arg in args if arg not in paths]
+    options = [arg for arg in args if arg not in (*paths, ALL)]
+    if not paths and ALL not in args:
+        options = ["-m", "not exhaustive", *options]
     chosen: list[tuple[Path, list[str]]] = []
     for package in TESTED_ALONE:
         inside = [os.path.relpath(path, package) for path in paths if Path(path).as_posix().startswith(package)]
@@ -259,21 +265,43 @@ def sessions(args: list[str]) -> list[tuple[Path, list[str]]]:
 
 
 def test(python: Path, args: list[str]) -> int:
-    """Notebooks and tests, in parallel by file, then the tests of each package; paths in `args` replace them all."""
+    """Notebooks and tests, in parallel by file, and beside them those of each package; paths in `args` choose.
+
+    One session alone leaves a core idle at its end, where a worker has a long file to itself.
+    """
     cores = os.cpu_count() or 2
     # Half as many more workers as cores: many tests wait, for a browser, a kernel or ranks, and leave their core idle.
     workers = max(3, min(8, cores + cores // 2))
     # The workers share the cores: without this each of them would start a thread for every core.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // workers)))
     # In the order of the folders: xdist's own puts files of one long test last, where one worker waits for the other.
-    command = [str(python), "-m", "pytest", "-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
-    codes = []
-    for folder, arguments in sessions(args):
-        if folder != ROOT:
-            say(f"tests of {folder.relative_to(ROOT).as_posix()}")
-        codes.append(subprocess.run([*command, *arguments], cwd=folder).returncode)
+    command = [str(python), "-m", "pytest", "--dist", "loadfile", "--no-loadscope-reorder"]
+    (folder, arguments), *others = sessions(args)
+    with tempfile.TemporaryDirectory() as kept:
+        beside = [
+            Beside(where, [*command, "-n", str(workers - 1 - place), *words], Path(kept, str(place)))
+            for place, (where, words) in enumerate(others)
+        ]
+        codes = [subprocess.run([*command, "-n", str(workers), *arguments], cwd=folder).returncode]
+        codes += [session.report() for session in beside]
     failed = [code for code in codes if code not in (0, NO_TESTS)]
     return max(failed) if failed else min(codes)  # -k may choose from one session alone
+
+
+class Beside:
+    """A test session that runs beside the one on the terminal; `file` keeps what it prints until that has ended."""
+
+    def __init__(self, folder: Path, command: list[str], file: Path) -> None:
+        self.folder, self.file = folder, file
+        with file.open("wb") as output:
+            self.session = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+
+    def report(self) -> int:
+        """Wait for its end and print what it has printed; gives its exit code."""
+        say(f"tests of {self.folder.relative_to(ROOT).as_posix()}")
+        code = self.session.wait()
+        print(self.file.read_text(encoding="utf-8", errors="replace"), flush=True)
+        return code
 
 
 def fresh(python: Path, args: list[str]) -> int:

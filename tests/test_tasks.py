@@ -190,14 +190,16 @@ def test_failing_step_is_an_error_that_says_what_to_do(tasks):
 
 
 ALL = ["notebooks", "notebooks/course/tests", "tests", "notebooks/posts/verdicts"]
+QUICK = ["-m", "not exhaustive"]
 
 
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ([], {".": ["--nbval", *ALL], "packages/vgpu": [], "packages/multigpu": []}),
+        (["--all"], {".": ["--nbval", *ALL], "packages/vgpu": [], "packages/multigpu": []}),
+        ([], {".": ["--nbval", *ALL, *QUICK], "packages/vgpu": QUICK, "packages/multigpu": QUICK}),
         (
-            ["-k", "tests"],
+            ["--all", "-k", "tests"],
             {
                 ".": ["--nbval", *ALL, "-k", "tests"],
                 "packages/vgpu": ["-k", "tests"],

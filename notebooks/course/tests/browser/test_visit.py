@@ -28,7 +28,12 @@ from course.my_notebooks import afresh, bring
 SUMMARY = "Outcome (open after you have answered)"
 
 
-@pytest.fixture(params=["00_start_here.ipynb", "01_scatter_rows_that_vanished.ipynb"])
+@pytest.fixture(
+    params=[
+        pytest.param("00_start_here.ipynb", marks=pytest.mark.exhaustive),
+        "01_scatter_rows_that_vanished.ipynb",
+    ]
+)
 def name(request):
     return request.param
 
