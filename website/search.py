@@ -14,11 +14,11 @@ from website.failures import capital, chapter_page
 from website.layout import FAILURES
 
 LINES = ("COLOURS", "FRAME", "CARETS", "RAISED", "USAGE", "WARNED", "NOT_WARNED")
-PROGRAMS = ("PYTORCH", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
+PROGRAMS = ("REPORT", "PYTORCH", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
 CONSTANTS = {
     reading: ("TRACEBACK", "TYPESET"),
-    match: ("CANDIDATES", "LAST"),
-    question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE"),
+    match: ("CANDIDATES", "REPORTED", "LAST"),
+    question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "OTHER_COMPLAINT"),
 }
 EXPRESSIONS = ("patterns", "generic", "unless", "words")
 DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")
@@ -55,6 +55,9 @@ def data() -> dict[str, Any]:
         "TOPICS": topics(),
         "EMPTY": sorted(question.EMPTY),
         "DOMAIN": sorted(question.DOMAIN),
+        "COMPLAINTS": sorted(question.COMPLAINTS),
+        "IMPLIED": {word: sorted(others) for word, others in question.IMPLIED.items()},
+        "SUBJECTS": [[[sorted(words) for words in needed], names] for needed, names in question.SUBJECTS],
         "ONE_WORD": question.ONE_WORD,
         "PLACES": [[in_javascript(pattern.pattern), names] for pattern, names in match.PLACES],
         "PHRASES": [[in_javascript(pattern.pattern), meaning] for pattern, meaning in question.PHRASES],

@@ -3,9 +3,9 @@
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;
-  const { ENOUGH, CANDIDATES, LAST, FEW, MISSPELT, ALIKE, TRACEBACK, TYPESET } = known;
-  const { OF_ANY, OF_OURS, LOOSE, ONE_WORD } = known;
-  const [EMPTY, DOMAIN] = [new Set(known.EMPTY), new Set(known.DOMAIN)];
+  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, OTHER_COMPLAINT, TRACEBACK, TYPESET } = known;
+  const { OF_ANY, OF_OURS, LOOSE, ONE_WORD, IMPLIED, SUBJECTS } = known;
+  const [EMPTY, DOMAIN, COMPLAINTS] = [known.EMPTY, known.DOMAIN, known.COMPLAINTS].map((words) => new Set(words));
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
   const COLOURS = new RegExp(regex.COLOURS, "g");
   const PLACES = known.PLACES.map(([pattern, names]) => [new RegExp(pattern, "i"), names]);
@@ -32,7 +32,7 @@ window.explain = (() => {
     const fits = fitsOf(lines, regex.SEVERAL.test(text), others).sort(byPrecedence);
     const raised = lines.some((line) => line.raised) || text.includes(TRACEBACK);
     const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
-    if (sure.length) return { entries: sure.map((fit) => fit.entry), sure: true };
+    if (sure.length && !lastIsUnknown(lines, sure)) return { entries: sure.map((fit) => fit.entry), sure: true };
     return { entries: fits.length ? fits.map((fit) => fit.entry) : guesses(text, lines), sure: false };
   }
 
@@ -49,7 +49,7 @@ window.explain = (() => {
     for (const line of text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)) {
       usage = regex.USAGE.test(line) || (usage && /^\s/.test(line));
       const where = usage || regex.FRAME.test(line) || regex.CARETS.test(line);
-      const raised = regex.RAISED.test(line) && !where;
+      const raised = regex.RAISED.test(line) && !where && !line.includes(TRACEBACK);
       const warned = regex.WARNED.test(line) && !regex.NOT_WARNED.test(line);
       lines.push({ text: plain(line), told: raised || !(where || code), raised, warned });
       code = where && !usage && !regex.CARETS.test(line) && !line.includes("frame #");
@@ -92,21 +92,32 @@ window.explain = (() => {
     return [texts.join(" "), ends];
   }
 
+  function lastIsUnknown(lines, fits) {
+    const number = lines.findLastIndex((line) => line.raised && !regex.REPORT.test(line.text));
+    const own = fits.filter((fit) => fit.entry.after < REPORTED);
+    if (number < 0 || own.some((fit) => fit.last)) return false;
+    const end = lines.slice(number).map((line) => line.text).join(" ");
+    const patterns = own.flatMap(({ entry }) => [...entry.patterns, ...entry.generic]);
+    return !patterns.some((pattern) => compiled(pattern).test(end));
+  }
+
   function guesses(text, lines) {
     const raised = lines.filter((line) => line.raised).map((line) => line.text);
     const asked = raised.length ? raised.at(-1) : plain(text);
     const symptoms = raised.length ? [] : bySymptom(asked);
-    const named = known.entries.filter((entry) => entry.words.some((words) => compiled(words).test(asked)));
+    const withWords = known.entries.filter((entry) => entry.words.some((words) => compiled(words).test(asked)));
     const there = atPlace(lines, raised.length);
     const once = (entries) => [...new Set(entries)];
     const alike = () => likeness(asked).filter(([, share]) => share > ENOUGH).map(([entry]) => entry);
     if (raised.length) {
-      const found = once([...named.filter((entry) => there.includes(entry)), ...there, ...named]);
+      const found = once([...withWords.filter((entry) => there.includes(entry)), ...there, ...withWords]);
       return found.length ? found : alike();
     }
-    let found = once([...symptoms, ...named]);
+    let found = once([...symptoms, ...withWords]);
     if (found.length < CANDIDATES) found = once([...found, ...bySymptom(asked, LOOSE)]).slice(0, CANDIDATES);
-    found = once([...found, ...there]).slice(0, Math.max(found.length, CANDIDATES));
+    const inWords = lines.every((line) => line.told); // a question, and not a piece of a traceback
+    const about = inWords && !found.length ? bySubject(asked) : [];
+    found = once([...found, ...about, ...there]).slice(0, Math.max(found.length, CANDIDATES));
     return found.length ? found : alike();
   }
 
@@ -114,8 +125,21 @@ window.explain = (() => {
     const frames = raised ? lines.filter((line) => !line.told).slice(-LAST) : [];
     const said = lines.filter((line) => line.told).slice(-LAST);
     const names = PLACES.find(([pattern]) => [...frames, ...said].some(({ text }) => pattern.test(text)))?.[1] ?? [];
-    return names.map((name) => known.entries.find((entry) => entry.id === name));
+    return named(names);
   }
+
+  const named = (names) => names.map((name) => known.entries.find((entry) => entry.id === name));
+
+  function bySubject(question) {
+    const asked = new Set([...meanings(question)].map(spelt));
+    for (const word of implied(asked)) asked.add(word);
+    if (![...asked].some((word) => DOMAIN.has(word))) return [];
+    const fits = ([needed]) => needed.every((words) => words.some((word) => asked.has(word)));
+    return named(SUBJECTS.find(fits)?.[1] ?? []);
+  }
+
+  /** What goes without saying: a question about DDP is about several GPUs. */
+  const implied = (asked) => new Set([...asked].flatMap((word) => (Object.hasOwn(IMPLIED, word) ? IMPLIED[word] : [])));
 
   function meanings(text) {
     let said = text.toLowerCase().replace(/[`*"]/g, "").replace(/(?<=[a-z0-9])-(?=[a-z])/g, " ");
@@ -132,16 +156,23 @@ window.explain = (() => {
     if (!asked.size || (!ours && (wanted || asked.size > FEW))) return [];
     const demand = wanted ?? (ours ? OF_OURS : OF_ANY);
     const all = sum([...asked].map(weight));
+    const unsaid = implied(asked);
+    const complaint = [...asked].filter((word) => COMPLAINTS.has(word));
     const scores = new Map();
     for (const [entry, symptoms] of symptomsOf()) {
       for (const words of symptoms) {
         const shared = [...words].filter((word) => asked.has(word));
-        const score = sum(shared.map(weight));
-        const named = score / sum([...words].map(weight));
+        const left = shared.length > 1 ? [...words].filter((word) => unsaid.has(word) && !asked.has(word)) : [];
+        const meant = sum(shared.map(weight));
+        const share = (meant + sum(left.map(weight))) / sum([...words].map(weight));
+        const complains = complaint.some((word) => words.has(word));
+        const others = [...words].some((word) => COMPLAINTS.has(word) && !asked.has(word));
+        const same = !others && (complains || !complaint.length);
         const telling = shared.filter((word) => !DOMAIN.has(word)).length;
-        const enough = words.size > 2 ? named > demand.named && telling >= demand.telling : shared.length === words.size;
-        if (enough && score > demand.explained * all)
-          scores.set(entry, Math.max(scores.get(entry) ?? 0, score * named ** 2));
+        const enough = words.size > 2 ? share > demand.named && telling >= demand.telling : shared.length === words.size;
+        const explained = demand.explained * (complains ? OTHER_COMPLAINT : 1) * all;
+        const score = meant * share ** 2 * (same ? 1 : OTHER_COMPLAINT);
+        if (enough && meant > explained) scores.set(entry, Math.max(scores.get(entry) ?? 0, score));
       }
     }
     return [...scores.keys()].sort((one, other) => scores.get(other) - scores.get(one));
