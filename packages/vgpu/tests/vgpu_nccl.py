@@ -162,6 +162,29 @@ def what_nccl_has(rank: int) -> None:
         powersgd(rank)
 
 
+def means_of_integers(rank: int) -> None:
+    """NCCL adds integers up and divides then, towards zero; gloo refuses to average them.
+
+    FuncSumPostDiv in https://github.com/NVIDIA/nccl/blob/master/src/device/reduce_kernel.h divides.
+    """
+    if not SEES_REDUCTIONS:
+        return
+    for dtype in (torch.int64, torch.int32, torch.uint8):
+        x = here(rank, 2 * rank, 3 + rank).to(dtype)
+        dist.all_reduce(x, dist.ReduceOp.AVG)
+        assert x.tolist() == [0, 1, 3] and x.dtype is dtype
+    x = here(-3 * rank, 5 + rank).int()  # adds up to -3 and 11
+    work = dist.all_reduce(x, dist.ReduceOp.AVG, async_op=True)
+    work.wait()
+    assert x.tolist() == [-1, 5]
+    part = here(0).int()
+    dist.reduce_scatter_tensor(part, here(rank, 7).int(), dist.ReduceOp.AVG)
+    assert part.tolist() == ([7] if rank else [0])
+    x = here(4 * rank).int()
+    dist.reduce(x, 1, dist.ReduceOp.AVG)
+    assert rank == 0 or x.tolist() == [2]
+
+
 def powersgd(rank: int) -> None:
     """A hook that takes the futures of its collectives: the ranks agree on their gradients."""
     net = nn.parallel.DistributedDataParallel(nn.Linear(20, 20).cuda(), device_ids=[rank])
@@ -198,3 +221,4 @@ def everything(rank: int) -> None:
     refusals(rank)
     disagreements(rank)
     what_nccl_has(rank)
+    means_of_integers(rank)

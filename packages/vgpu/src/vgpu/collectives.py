@@ -194,6 +194,24 @@ def uneven(collective: Collective, args: list, found: groups.Route) -> Any:
     return args[0], _done(outputs).boxed()
 
 
+def mean_of_integers(func: Any, collective: Collective, args: list, found: groups.Route) -> Any:
+    """A reduction by AVG of integers, which gloo refuses and NCCL divides towards zero; None for all others."""
+    tensors = list(_leaves(args[: collective.group]))
+    if collective.functional or collective.reduces is None or not found.nccl or not tensors:
+        return None
+    exact = not (tensors[0].is_floating_point() or tensors[0].is_complex())
+    if not exact or _reduction(args, collective.reduces, tensors)[1] != int(dist.ReduceOp.RedOpType.AVG):
+        return None
+    args[collective.reduces] = dist.ReduceOp(dist.ReduceOp.RedOpType.SUM).boxed()
+    result = func(*args)
+    dist._Work.unbox(result[-1] if isinstance(result, tuple) else result).wait()
+    if collective.root is None or args[collective.root] == found.rank:
+        for one in _leaves(args[0]):
+            one.div_(found.size, rounding_mode="trunc")
+    done = _done(list(_leaves(args[0]))).boxed()  # gloo's own work would write the sum once more when it is waited for
+    return (*result[:-1], done) if isinstance(result, tuple) else done
+
+
 def _done(value: Any) -> Any:
     future: torch.futures.Future = torch.futures.Future()
     future.set_result(value)

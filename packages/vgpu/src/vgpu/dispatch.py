@@ -195,6 +195,8 @@ def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: A
     hosts, found = collective.routed(hosts, ordinal)
     result = collectives.uneven(collective, hosts, found)
     if result is None:
+        result = collectives.mean_of_integers(func, collective, hosts, found)
+    if result is None:
         result = func(*hosts, **host_kwargs)
     if not collective.functional:
         collectives.remember(found, result)
