@@ -39,7 +39,7 @@ limit = 120
 files = ["test_it.py", "test_broken.py", "test_other.py"]
 programs = [
     { name = "good", folder = "programs", command = ["good.py"] },
-    { name = "bad", folder = "programs", command = ["bad.py"] },
+    { name = "bad", folder = "programs", memory = "96MiB", command = ["bad.py"] },
 ]
 
 [[toy.left_out]]
@@ -69,7 +69,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict, Path]:
         "test_other.py": "def test_other(): pass\n",
         "lib/helper.py": "TWO = 2\n",
         "programs/good.py": "import torch\nopen('left', 'w').write(str(torch.cuda.device_count()))\n",
-        "programs/bad.py": "import sys\nsys.exit('bad program')\n",
+        "programs/bad.py": "import sys, torch\nsys.exit(f'bad program {torch.cuda.mem_get_info()[1] >> 20}')\n",
     }.items():
         (toy / name).parent.mkdir(parents=True, exist_ok=True)
         (toy / name).write_text(text, encoding="utf-8")
@@ -108,7 +108,7 @@ def test_a_program_passes_by_its_exit_status_and_leaves_the_checkout_alone(ran):
     _, files, top = ran
     assert files["good"]["tests"]["good"]["outcome"] == "passed"
     assert files["bad"]["tests"]["bad"]["outcome"] == "failed"
-    assert all(words in files["bad"]["tests"]["bad"]["why"] for words in ("exit status 1", "bad program"))
+    assert all(words in files["bad"]["tests"]["bad"]["why"] for words in ("exit status 1", "bad program 96"))
     assert sorted(path.name for path in (top / "suites" / "toy" / "programs").iterdir()) == ["bad.py", "good.py"]
 
 
@@ -150,6 +150,39 @@ def test_a_test_that_says_nothing_for_too_long_is_ended(tmp_path):
     result = third_party.run_file(suite, tmp_path, "test_it.py", third_party.sys.executable)["tests"]
     assert result["test_it.py::test_hangs"]["why"] == "did not end within 10 s"
     assert result["test_it.py::test_after"]["outcome"] == "passed"
+
+
+APART = """\
+import os, subprocess, sys
+import pytest
+ran = []
+
+def test_first(): ran.append(1)
+def test_alone(): assert not ran
+def test_ranks():
+    assert not ran
+    if "LOCAL_RANK" in os.environ:
+        pytest.skip("a further rank, whose word does not count")
+    subprocess.run([sys.executable, "-m", "pytest", *sys.argv[1:]], env=os.environ | {"LOCAL_RANK": "1"}, check=True)
+"""
+
+
+def test_a_suite_that_is_apart_has_a_process_for_each_test_and_rank_0_speaks_for_it(tmp_path):
+    """As Lightning's standalone tests: a further rank runs the same test in a pytest of its own."""
+    suite = {"gpus": 1, "memory": "64MiB", "limit": 120, "apart": True}
+    (tmp_path / "test_it.py").write_text(APART, encoding="utf-8")
+    result = third_party.run_file(suite, tmp_path, "test_it.py", third_party.sys.executable)["tests"]
+    names = ["test_it.py::test_alone", "test_it.py::test_first", "test_it.py::test_ranks"]
+    assert {name: what["outcome"] for name, what in result.items()} == dict.fromkeys(names, "passed"), result
+
+
+def test_a_draw_takes_its_part_of_the_tests_by_their_names(tmp_path):
+    suite = {"gpus": 1, "memory": "64MiB", "limit": 120, "draw": {"one_in": 5, "seed": 15}}
+    text = "import pytest\n@pytest.mark.parametrize('i', range(200))\ndef test_it(i): pass\n"
+    (tmp_path / "test_it.py").write_text(text, encoding="utf-8")
+    first, again = (third_party.run_file(suite, tmp_path, "test_it.py", third_party.sys.executable) for _ in range(2))
+    assert list(first["tests"]) == list(again["tests"]) and 20 < len(first["tests"]) < 60
+    assert len(first["tests"]) + len(first["left_out"]) == 200 and not set(first["tests"]) & set(first["left_out"])
 
 
 def test_the_last_attempt_of_a_repeated_test_counts(tmp_path):

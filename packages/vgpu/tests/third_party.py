@@ -137,8 +137,12 @@ def environment_of(suite: dict[str, Any], checkout: Path, python: str) -> dict[s
 
 
 def run_file(suite: dict[str, Any], checkout: Path, name: str, python: str) -> dict[str, Any]:
-    """Run the tests of one file to their end: after a crash or a test that hangs the rest runs in a new process."""
+    """Run the tests of one file to their end: after a crash or a test that hangs the rest runs in a new process.
+
+    A suite that is `apart` has a process for each test.
+    """
     results: Results = {}
+    apart = suite.get("apart", False)
     folder = checkout / suite.get("within", ".")
     begin = [python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "vgpu_third_party_recorder"]
     gpus = ["--vgpus", str(suite["gpus"]), "--vgpus-memory", suite["memory"]]
@@ -146,7 +150,8 @@ def run_file(suite: dict[str, Any], checkout: Path, name: str, python: str) -> d
         orders, lines, output = (Path(temporary, name) for name in ("orders.json", "lines", "output"))
         while True:
             patterns = [pattern for entry in suite.get("left_out", []) for pattern in entry["tests"]]
-            orders.write_text(json.dumps({"left_out": patterns, "finished": list(results)}), encoding="utf-8")
+            order = {"left_out": patterns, "finished": list(results), "draw": suite.get("draw"), "apart": apart}
+            orders.write_text(json.dumps(order), encoding="utf-8")
             lines.unlink(missing_ok=True)
             environment = environment_of(suite, checkout, python) | {ORDERS: str(orders), LINES: str(lines)}
             command = [*begin, *gpus, *suite.get("options", []), name]
@@ -160,7 +165,7 @@ def run_file(suite: dict[str, Any], checkout: Path, name: str, python: str) -> d
                 text = output.read_text(encoding="utf-8", errors="replace")[-2000:]
                 results[name] = Test("failed", f"{broken or 'pytest collected nothing'}\n{text}")
             remaining = collected - set(results)
-            if running is None or not remaining:
+            if not remaining or (running is None and not (apart and found)):
                 break
     results |= {test: Test("not run") for test in remaining}
     tests = {test: dataclasses.asdict(results[test]) for test in sorted(results)}
@@ -169,7 +174,7 @@ def run_file(suite: dict[str, Any], checkout: Path, name: str, python: str) -> d
 
 def run_program(suite: dict[str, Any], checkout: Path, program: dict[str, Any], python: str) -> dict[str, Any]:
     """Run one program of a suite, which passes by exiting with 0."""
-    gpus = ["--gpus", str(program.get("gpus", suite["gpus"])), "--memory", suite["memory"]]
+    gpus = ["--gpus", str(program.get("gpus", suite["gpus"])), "--memory", program.get("memory", suite["memory"])]
     command = [python, "-m", "vgpu", *gpus, *program["command"]]
     with tempfile.TemporaryDirectory() as temporary:
         output, checked, folder = (Path(temporary, name) for name in ("output", "status", "folder"))
@@ -343,9 +348,13 @@ def page(suites: dict[str, dict[str, Any]], results: Path) -> str:
         if failures:
             sections += ["", "| failed | reason |", "|---|---|"]
             sections += [f"| `{cell(test)}` | {cell(why)} |" for test, why in failures]
-        if suite.get("left_out"):
+        draw = suite.get("draw")
+        if draw or suite.get("left_out"):
             sections += ["", "Left out before the run:", ""]
-            for entry in suite["left_out"]:
+            if draw:
+                one_in, seed = draw["one_in"], draw["seed"]
+                sections.append(f"* the tests that were not drawn: one in {one_in} is, by its name and seed {seed}")
+            for entry in suite.get("left_out", []):
                 sections.append(f"* {', '.join(f'`{test}`' for test in entry['tests'])}: {entry['reason']}")
         if skips:
             sections += ["", "Skipped by the project itself:", ""]

@@ -7,12 +7,14 @@ written at once, so what was known before a crash is not lost.
 
 import json
 import os
+import random
 import re
 from pathlib import Path
 
 import pytest
 
 ORDERS, LINES = "VGPU_THIRD_PARTY_ORDERS", "VGPU_THIRD_PARTY_LINES"
+FURTHER_RANK = os.environ.get("LOCAL_RANK", "0") != "0"  # as this process began, for a test may set it later
 
 
 def matches(pattern, test):
@@ -20,8 +22,18 @@ def matches(pattern, test):
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), test, re.DOTALL) is not None
 
 
+def drawn(draw, test):
+    """Whether a suite that runs one test in `one_in` runs this one, which depends on the seed and on its name alone."""
+    return not draw or random.Random(f"{draw['seed']} {test}").random() * draw["one_in"] < 1
+
+
 def write(**line):
-    """Append a line, and close the file, so that nothing waits in a buffer."""
+    """Append a line, and close the file, so that nothing waits in a buffer; but rank 0 alone speaks for its test.
+
+    Lightning's launcher starts pytest once more for each further rank, with LOCAL_RANK in its environment.
+    """
+    if FURTHER_RANK:
+        return
     with Path(os.environ[LINES]).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(line) + "\n")
 
@@ -33,9 +45,11 @@ def pytest_collection_modifyitems(config, items):
     finished, kept, others = set(orders["finished"]), [], []
     for item in items:
         test = item.nodeid
-        left_out = [pattern for pattern in orders["left_out"] if matches(pattern, test)]
+        left_out = any(matches(pattern, test) for pattern in orders["left_out"]) or not drawn(orders["draw"], test)
         write(test=test, event="left out" if left_out else "collected")
-        (others if left_out or test in finished else kept).append(item)
+        # Where each test has a process of its own, this process has the first that is not finished.
+        full = orders["apart"] and kept
+        (others if left_out or full or test in finished else kept).append(item)
     items[:] = kept
     if others:
         config.hook.pytest_deselected(items=others)
