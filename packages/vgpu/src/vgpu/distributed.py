@@ -51,7 +51,11 @@ def _install_backend(patches: Patches, c10d: Any) -> None:
     """Let "nccl" make the stand-in: from torch 2.14 a table says how, before that a name does."""
     stand_in = _stand_in(c10d)
     if not hasattr(c10d, "_create_nccl_process_group"):
-        patches.set(c10d, "ProcessGroupNCCL", stand_in, may_be_missing=True)  # builds without CUDA lack it
+        if hasattr(dist, "ProcessGroupNCCL"):  # builds without CUDA lack it
+            patches.set(dist.ProcessGroupNCCL, "__init__", _refuse)
+        patches.set(c10d, "ProcessGroupNCCL", stand_in, may_be_missing=True)
+        # PyTorch would split a new group from the first one, which C++ takes from NCCL only; over gloo it is made anew.
+        patches.set(c10d, "_get_split_source", lambda *_: None)
         return
     plugins, name = c10d.Backend._plugins, "NCCL"
     before = plugins.get(name)
@@ -89,7 +93,9 @@ def _stand_in(c10d: Any) -> type:
         Options = c10d.ProcessGroupNCCL.Options if hasattr(c10d, "ProcessGroupNCCL") else _Options
         uid = 0
 
-        def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
+        def __init__(self, store: Any, rank: int, size: int, options: Any = None) -> None:
+            if options is None:  # a program makes NCCL's group itself; PyTorch gives the options
+                _refuse(self)
             timeout = getattr(options, "timeout", None) or options._timeout
             super().__init__(store, rank, size, timeout=timeout)
             errors.note("virtual GPUs have no NCCL: this process group communicates over gloo")
