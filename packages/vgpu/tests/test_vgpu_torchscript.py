@@ -78,8 +78,8 @@ def test_a_script_module_moves(scripted):
 def test_constructors_that_are_replaced_can_be_compiled(gpus):
     @torch.jit.script
     def shifted(x: torch.Tensor) -> torch.Tensor:
-        return x + torch.tensor(1) + torch.as_tensor(2.0)
+        return x + torch.tensor(1) + torch.as_tensor(2.0) + torch.ones_like(x) + torch.full([2], 3.0, device=x.device)
 
-    assert shifted(torch.ones(2)).tolist() == [4, 4]
+    assert shifted(torch.ones(2)).tolist() == [8, 8]
     on_gpu = shifted(torch.ones(2, device=gpus[1]))
-    assert on_gpu.device == gpus[1] and on_gpu.tolist() == [4, 4]
+    assert on_gpu.device == gpus[1] and on_gpu.tolist() == [8, 8]

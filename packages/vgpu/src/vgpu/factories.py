@@ -46,8 +46,10 @@ def install(patches: Patches) -> None:
         located = _located(getattr(owner, name))
         if getattr(owner, name) in known:
             known.add(located)
-        _let_script_know(patches, getattr(owner, name), located)
-        patches.set(owner, name, staticmethod(located) if name == "_make_wrapper_subclass" else located)
+        if name == "_make_wrapper_subclass":
+            patches.set(owner, name, staticmethod(located))
+        else:
+            patches.operator(owner, name, located)
     aten = torch.ops.aten
     for op in (
         aten.empty.memory_format,
@@ -59,15 +61,6 @@ def install(patches: Patches) -> None:
         aten.arange.start_step,
     ):
         patches.kernel(op, _hook(op), "BackendSelect")
-
-
-def _let_script_know(patches: Patches, constructor: Callable, located: Callable) -> None:
-    """Let TorchScript compile what stands in the place of an operator as that operator: it knows them by identity."""
-    operator = torch.jit._builtins._find_builtin(constructor)
-    if operator is not None:
-        known = torch.jit._builtins._get_builtin_table()
-        known[id(located)] = operator
-        patches.on_restore(functools.partial(known.pop, id(located), None))
 
 
 def _located(constructor: Callable) -> Callable:

@@ -31,7 +31,7 @@ def install(patches: Patches) -> None:
     factories = {name for name, value in vars(torch).items() if callable(value) and value in readers}
     factories |= {name for name in dir(torch) if name.endswith("_like")}
     for name in sorted(factories):
-        patches.set(torch, name, _reading_integers(getattr(torch, name)))
+        patches.operator(torch, name, _reading_integers(getattr(torch, name)))
     for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):
         patches.set(torch.Tensor, name, _reading_integers(getattr(torch.Tensor, name)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable
@@ -41,6 +42,15 @@ class Patches:
             )
         self._originals.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
+
+    def operator(self, owner: Any, name: str, value: Callable) -> None:
+        """Replace a function that TorchScript knows by its identity as an operator; it compiles `value` as that one."""
+        operator = torch.jit._builtins._find_builtin(getattr(owner, name))
+        if operator is not None:
+            known = torch.jit._builtins._get_builtin_table()
+            known[id(value)] = operator
+            self.on_restore(functools.partial(known.pop, id(value), None))
+        self.set(owner, name, value)
 
     def functions(self, owner: Any, prefix: str, *functions: Callable, may_be_missing: bool = False) -> None:
         """Replace `owner.<prefix><name>` by each function, under the function's own name."""
