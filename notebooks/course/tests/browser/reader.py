@@ -1,6 +1,7 @@
 """A reader at a browser: a JupyterLab of their own, Chromium, and what hands and eyes do with a notebook."""
 
 import contextlib
+import http.client
 import importlib.util
 import json
 import os
@@ -10,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +88,7 @@ class Lab:
         try:
             with urllib.request.urlopen(f"{self.address}/api/status?token={self.token}", timeout=5) as reply:
                 return reply.status == 200
-        except (urllib.error.URLError, TimeoutError):
+        except (OSError, http.client.HTTPException):  # nobody listens yet, or the connection ends without an answer
             return False
 
     def stop(self) -> None:
