@@ -30,7 +30,7 @@ window.explain = (() => {
     const lines = linesOf(text);
     const others = regex.OTHERS.test(text) && !regex.TORCH.test(text);
     const fits = fitsOf(lines, regex.SEVERAL.test(text), others).sort(byPrecedence);
-    const raised = lines.some((line) => line.raised) || text.includes(TRACEBACK);
+    const raised = lines.some((line) => line.raised && !line.warned) || text.includes(TRACEBACK);
     const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
     if (sure.length && !lastIsUnknown(lines, sure)) return { entries: sure.map((fit) => fit.entry), sure: true };
     return { entries: fits.length ? fits.map((fit) => fit.entry) : guesses(text, lines), sure: false };

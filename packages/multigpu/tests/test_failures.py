@@ -194,6 +194,20 @@ def test_a_warning_does_not_explain_an_error_that_nobody_knows() -> None:
     assert not answer(IDS["unused-search-for-nothing"].message + "\nKeyError: 'label'").sure
 
 
+def test_a_warning_that_the_end_of_a_run_prints_does_not_explain_it() -> None:
+    left = "/usr/lib/python3.10/multiprocessing/resource_tracker.py:224: " + IDS["semaphores-left"].message
+    assert answer(left).sure
+    assert not answer("KeyError: 'label'\n" + left).sure
+    assert answer("Segmentation fault (core dumped)\n" + left).entries[0].id == "segmentation-fault"
+
+
+def test_a_rank_that_the_system_has_ended_comes_before_those_that_waited_for_it() -> None:
+    waited = IDS["collective-time-out"].older[0]
+    killed = "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: {}) local_rank: 0 (pid: 42)"
+    assert answer(f"{waited}\n{killed.format(-9)}").entries[0].id == "process-killed"
+    assert answer(f"{waited}\n{killed.format(-6)}").entries[0].id == "collective-time-out"
+
+
 def test_what_stands_above_an_error_that_nobody_knows_is_a_guess() -> None:
     """Not so where the launcher's report ends a text, or where a replica's own error stands below its report."""
     unknown = "ValueError: mask and tokens differ"

@@ -48,7 +48,7 @@ def answer(text: str) -> Answer:
     lines = lines_of(text)
     others = bool(reading.OTHERS.search(text) and not reading.TORCH.search(text))
     fits = _fits(lines, several=bool(reading.SEVERAL.search(text)), others=others)
-    raised = any(line.raised for line in lines) or reading.TRACEBACK in text
+    raised = any(line.raised and not line.warned for line in lines) or reading.TRACEBACK in text
     sure = [fit for fit in fits if fit.told and not fit.doubtful and not (fit.warned and raised)]
     if sure and not _last_is_unknown(lines, sure):
         return Answer(tuple(fit.entry for fit in sorted(sure, key=_precedence)), sure=True)

@@ -31,7 +31,7 @@ REPORT = re.compile(
 )
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
-WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|\[W\d*|\bINFO\b")
+WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|[a-z]Warning: |\[W\d*|\bINFO\b")
 NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
 
 # What programs in PyTorch print, and what those of several processes print.
@@ -42,7 +42,7 @@ PYTORCH = re.compile(
 SEVERAL = re.compile(
     r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
     r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl"
-    r"|Killing subprocess \d",
+    r"|Killing subprocess \d|\bsrun\b|slurmstepd|resource_tracker|semaphore_tracker|CudaIPCTypes",
     re.IGNORECASE,
 )
 # Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
