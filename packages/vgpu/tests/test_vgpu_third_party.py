@@ -143,6 +143,45 @@ def test_the_page_says_what_ran_and_what_did_not(ran):
     assert "On 2 virtual GPUs of 64MiB." in page and "no-such-package not installed" in page
 
 
+def test_a_suite_without_results_here_keeps_its_row_and_its_section(ran, tmp_path):
+    """Git ignores the results, so a fresh clone has the page alone: a run of one suite must not empty the others."""
+    _, files, _ = ran
+    other = DATA.replace("A toy", "A second").replace("toy", "other")
+    data, results, page = tmp_path / "data.toml", tmp_path / "results", tmp_path / "page.md"
+    data.write_text(f"{DATA}\n{other}", encoding="utf-8")
+    results.mkdir()
+    for name in ("toy", "other"):
+        (results / f"{name}.json").write_text(json.dumps({"files": files}), encoding="utf-8")
+    places = ["--page-only", "--data", str(data), "--results", str(results), "--page", str(page)]
+    third_party.main(places)
+    whole = page.read_text(encoding="utf-8")
+    assert whole.count("| `test_it.py::test_fails` | **no reason yet** |") == 2
+
+    (results / "toy.json").unlink()
+    third_party.main(places)
+    assert page.read_text(encoding="utf-8") == whole, "the first suite has no results here, so its part must stay"
+
+    part = {"files": {"good": files["good"]}}
+    (results / "other.json").write_text(json.dumps(part), encoding="utf-8")
+    third_party.main(places)
+    text = page.read_text(encoding="utf-8")
+    assert "| [A toy](#a-toy) | 4 of 5 | 4 | 6 | 1 | 1 | 40.0 % |" in text
+    assert "| [A second](#a-second) | 1 of 5 | 1 | 0 | 0 | 0 | 100.0 % |" in text
+    assert text.count("| `test_it.py::test_fails` | **no reason yet** |") == 1
+
+    page.unlink()
+    third_party.main(places)
+    nothing = "| [A toy](#a-toy) | 0 of 5 | 0 | 0 | 0 | 0 | - |"
+    assert nothing in page.read_text(encoding="utf-8"), "without a page nothing is known of the suite"
+
+
+def test_the_page_that_is_committed_stays_as_it_is_where_nothing_has_run(tmp_path):
+    page = third_party.HERE.parent / "docs" / "third-party.md"
+    text = page.read_text(encoding="utf-8")
+    suites = third_party.load(third_party.SUITES / "suites.toml")
+    assert third_party.page(suites, tmp_path, text) == text
+
+
 def test_a_test_that_says_nothing_for_too_long_is_ended(tmp_path):
     suite = {"gpus": 1, "memory": "64MiB", "limit": 10}
     text = "import time\n\ndef test_hangs(): time.sleep(600)\n\ndef test_after(): pass\n"

@@ -7,7 +7,10 @@ which tests are left out and why. It also holds the reason of every failure that
 file that did not come to its end, make the exit status 1.
 
 What the suites import must be installed for the interpreter that runs them: `--python`, by default this one. Results
-are kept in runs/third-party, so `--only` renews a part of them, and the page is written from all of them.
+are kept in runs/third-party, so `--only` renews a part of them, and the page is written from all of them. Git ignores
+that folder. A suite that has no results in it therefore keeps its row and its section of the page as they stand,
+because the page is the record that is committed. A suite that has results is written from them alone: its files that
+have not run on this machine are shown as files that did not run.
 """
 
 from __future__ import annotations
@@ -302,6 +305,9 @@ make third-party SUITES=suites ARGS="--python $PWD/env/bin/python --only acceler
 A test is *skipped* by its own project, for the reasons listed below each table, and a failure that its author expects
 (`xfail`) counts as passed. Of a test that its project repeats, the last attempt counts. *Rate* is passed of passed and
 failed. Files that did not run are named. Nothing here ran on a real GPU.
+
+A machine may have run some of the suites only. The row and the section of a suite that it has not run stay as they
+stand on this page, and those of a suite that it has run, or a part of it, are written from its own results alone.
 """
 
 
@@ -316,51 +322,66 @@ def rate(counts: collections.Counter) -> str:
     return f"{100 * counts['passed'] / of:.1f} %" if of else "-"
 
 
-def page(suites: dict[str, dict[str, Any]], results: Path) -> str:
-    """The whole page: a table of all suites, then a section for each."""
-    sections, rows = [], []
+def page(suites: dict[str, dict[str, Any]], results: Path, old: str = "") -> str:
+    """The whole page: a table of all suites, then a section for each; `old` is the page as it stands."""
+    rows, sections = [], []
     for name, suite in suites.items():
         record = dict(read_record(results, name))
-        total: collections.Counter = collections.Counter()
-        lines = ["| file | passed | failed | skipped | left out | rate |", "|---|---|---|---|---|---|"]
-        skips: collections.Counter = collections.Counter()
-        failures = []
-        for part, _ in parts(suite):
-            if part not in record:
-                lines.append(f"| `{part}` | did not run | | | | |")
-                continue
-            tests = record[part]["tests"]
-            counts = collections.Counter(test["outcome"] for test in tests.values())
-            counts["left out"] = len(record[part]["left_out"])
-            figures = " | ".join(str(counts[what]) for what in ("passed", "failed", "skipped", "left out"))
-            lines.append(f"| `{part}` | {figures} | {rate(counts)} |")
-            total.update(counts)
-            skips.update(skip(test["why"]) for test in tests.values() if test["outcome"] == "skipped")
-            failures += [
-                (test, reason(suite, test, what["why"]) or "**no reason yet**")
-                for test, what in tests.items()
-                if what["outcome"] == "failed"
-            ]
-        ran = f"{len(record)} of {len(list(parts(suite)))}"
-        figures = " | ".join(str(total[what]) for what in ("passed", "failed", "skipped", "left out"))
-        rows.append(f"| [{suite['title']}](#{anchor(suite['title'])}) | {ran} | {figures} | {rate(total)} |")
-        sections += ["", f"## {suite['title']}", "", *described(suite, record), "", *lines]
-        if failures:
-            sections += ["", "| failed | reason |", "|---|---|"]
-            sections += [f"| `{cell(test)}` | {cell(why)} |" for test, why in failures]
-        draw = suite.get("draw")
-        if draw or suite.get("left_out"):
-            sections += ["", "Left out before the run:", ""]
-            if draw:
-                one_in, seed = draw["one_in"], draw["seed"]
-                sections.append(f"* the tests that were not drawn: one in {one_in} is, by its name and seed {seed}")
-            for entry in suite.get("left_out", []):
-                sections.append(f"* {', '.join(f'`{test}`' for test in entry['tests'])}: {entry['reason']}")
-        if skips:
-            sections += ["", "Skipped by the project itself:", ""]
-            sections += [f"* {number}: {why}" for why, number in skips.most_common()]
+        row, section = (None if record else kept(old, suite["title"])) or written(suite, record)
+        rows.append(row)
+        sections += ["", f"## {suite['title']}", "", section]
     head = ["| suite | files that ran | passed | failed | skipped | left out | rate |", "|---|---|---|---|---|---|---|"]
     return "\n".join([INTRODUCTION, *head, *rows, *sections]) + "\n"
+
+
+def kept(old: str, title: str) -> tuple[str, str] | None:
+    """The row and the section that a suite has on the page as it stands, or None if it is not there."""
+    row = next((line for line in old.splitlines() if line.startswith(f"| [{title}](#")), None)
+    _, heading, rest = old.partition(f"\n## {title}\n")
+    return (row, rest.partition("\n## ")[0].strip()) if row and heading else None
+
+
+def written(suite: dict[str, Any], record: dict[str, Any]) -> tuple[str, str]:
+    """The row and the section of a suite, from the files that have run."""
+    total: collections.Counter = collections.Counter()
+    lines = ["| file | passed | failed | skipped | left out | rate |", "|---|---|---|---|---|---|"]
+    skips: collections.Counter = collections.Counter()
+    failures = []
+    for part, _ in parts(suite):
+        if part not in record:
+            lines.append(f"| `{part}` | did not run | | | | |")
+            continue
+        tests = record[part]["tests"]
+        counts = collections.Counter(test["outcome"] for test in tests.values())
+        counts["left out"] = len(record[part]["left_out"])
+        figures = " | ".join(str(counts[what]) for what in ("passed", "failed", "skipped", "left out"))
+        lines.append(f"| `{part}` | {figures} | {rate(counts)} |")
+        total.update(counts)
+        skips.update(skip(test["why"]) for test in tests.values() if test["outcome"] == "skipped")
+        failures += [
+            (test, reason(suite, test, what["why"]) or "**no reason yet**")
+            for test, what in tests.items()
+            if what["outcome"] == "failed"
+        ]
+    ran = f"{len(record)} of {len(list(parts(suite)))}"
+    figures = " | ".join(str(total[what]) for what in ("passed", "failed", "skipped", "left out"))
+    row = f"| [{suite['title']}](#{anchor(suite['title'])}) | {ran} | {figures} | {rate(total)} |"
+    section = [*described(suite, record), "", *lines]
+    if failures:
+        section += ["", "| failed | reason |", "|---|---|"]
+        section += [f"| `{cell(test)}` | {cell(why)} |" for test, why in failures]
+    draw = suite.get("draw")
+    if draw or suite.get("left_out"):
+        section += ["", "Left out before the run:", ""]
+        if draw:
+            one_in, seed = draw["one_in"], draw["seed"]
+            section.append(f"* the tests that were not drawn: one in {one_in} is, by its name and seed {seed}")
+        for entry in suite.get("left_out", []):
+            section.append(f"* {', '.join(f'`{test}`' for test in entry['tests'])}: {entry['reason']}")
+    if skips:
+        section += ["", "Skipped by the project itself:", ""]
+        section += [f"* {number}: {why}" for why, number in skips.most_common()]
+    return row, "\n".join(section)
 
 
 def anchor(title: str) -> str:
@@ -400,7 +421,8 @@ def main(argv: list[str] | None = None) -> int:
             parser.error("--suites (SUITES=) names the folder that holds the checkouts")
         options.suites = options.suites.resolve()
         run(suites, options)
-    options.page.write_text(page(suites, options.results), encoding="utf-8")
+    old = options.page.read_text(encoding="utf-8") if options.page.exists() else ""
+    options.page.write_text(page(suites, options.results, old), encoding="utf-8")
     print(f"{options.page} is written")
     failed = unexplained(suites, options.results)
     for line in failed:
