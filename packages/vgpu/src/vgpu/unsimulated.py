@@ -72,7 +72,6 @@ _MEMORY = (
 )
 # Kernels that a program writes itself.
 _KERNELS = ("_compile_kernel",)
-_JITERATOR = ("_create_jit_fn", "_create_multi_output_jit_fn")
 _SYMMETRIC = ("empty", "rendezvous", "get_symm_mem_workspace", "set_backend")
 _ACCELERATOR = ("Graph", "get_device_capability")
 
@@ -89,9 +88,9 @@ def install(patches: Patches) -> None:
     refuse = functools.partial(_refuse, patches)
     refuse(torch.cuda, *_CUDA, *_KERNELS)
     refuse(torch.cuda.memory, *_MEMORY)
-    refuse(torch.cuda.jiterator, *_JITERATOR)
     refuse(torch.accelerator, *_ACCELERATOR)
     patches.set(torch.cuda.nvtx, "_nvtx", _Markers())
+    patches.set(torch.cuda.jiterator._JittedFunction, "__call__", _refuse_to_jiterate)
     patches.when_imported("torch.distributed._symmetric_memory", lambda module: refuse(module, *_SYMMETRIC))
     patches.when_imported("torch.utils.cpp_extension", functools.partial(_install_extensions, patches))
     patches.when_imported("triton.runtime.jit", functools.partial(_install_triton, patches))
@@ -102,6 +101,15 @@ def _refuse(patches: Patches, owner: Any, *names: str) -> None:
         original = getattr(owner, name, None)
         if original is not None:  # not every version has every name, and what it lacks need not be refused
             patches.set(owner, name, _refusal(f"{owner.__name__}.{name}", original))
+
+
+def _refuse_to_jiterate(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Refuse to run a kernel of `torch.cuda.jiterator`.
+
+    PyTorch, too, compiles it at its first call. Its table of operators makes such kernels while it is imported, but
+    runs none of them.
+    """
+    raise errors.not_simulated(f"kernels of torch.cuda.jiterator ({self.kernel_name})")
 
 
 def _install_extensions(patches: Patches, extensions: Any) -> None:
