@@ -118,16 +118,19 @@ def codes(x):
 ''',
     "Scaled.apply": '''
 class Scaled(torch.autograd.Function):
-    """x times its mean, which counts as a number in backward."""
+    """x times one and its mean, which counts as a number in backward.
+
+    The mean alone would be nothing but rounding where x comes from a layer norm.
+    """
 
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x * x.mean()
+        return x * (1 + x.mean())
 
     @staticmethod
     def backward(ctx, grad):
-        return grad * ctx.saved_tensors[0].mean()
+        return grad * (1 + ctx.saved_tensors[0].mean())
 ''',
 }
 

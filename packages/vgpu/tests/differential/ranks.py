@@ -84,12 +84,12 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 """
 WAYS = ("DDP", "DDP", "FSDP1", "FSDP1 offloaded", "FSDP2", "FSDP2", "tensor parallel", "by hand")
-OPTIMIZERS = (
+OPTIMIZERS = (  # with the `eps` of steps.py, for the reason given there
     "torch.optim.SGD(net.parameters(), lr=0.1{more})",
     "torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9{more})",
-    "torch.optim.AdamW(net.parameters(), lr=0.01{more})",
-    "torch.optim.Adam(net.parameters(), lr=0.01, amsgrad=True{more})",
-    "torch.optim.RMSprop(net.parameters(), lr=0.01{more})",
+    "torch.optim.AdamW(net.parameters(), lr=0.01, eps=1e-6{more})",
+    "torch.optim.Adam(net.parameters(), lr=0.01, eps=1e-6, amsgrad=True{more})",
+    "torch.optim.RMSprop(net.parameters(), lr=0.01, eps=1e-6{more})",
 )
 BY_HAND = (
     # all gradients, one after the other

@@ -7,17 +7,19 @@ from differential.dice import Dice
 from differential.nets import Net
 from differential.program import block
 
+# The others divide by the size of a gradient. That of a bias before batch norm is zero but for rounding, and with
+# PyTorch's `eps` of 1e-8 or 1e-10 the steps that it makes would differ by more than rounding does.
 OPTIMIZERS = (
     "torch.optim.SGD(net.parameters(), lr=0.05{more})",
     "torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01{more})",
-    "torch.optim.Adam(net.parameters(), lr=0.01{more})",
-    "torch.optim.AdamW(net.parameters(), lr=0.01, amsgrad=True{more})",
-    "torch.optim.RMSprop(net.parameters(), lr=0.01, centered=True{more})",
-    "torch.optim.Adagrad(net.parameters(), lr=0.01{more})",
-    "torch.optim.NAdam(net.parameters(), lr=0.01{more})",
+    "torch.optim.Adam(net.parameters(), lr=0.01, eps=1e-6{more})",
+    "torch.optim.AdamW(net.parameters(), lr=0.01, eps=1e-6, amsgrad=True{more})",
+    "torch.optim.RMSprop(net.parameters(), lr=0.01, eps=1e-6, centered=True{more})",
+    "torch.optim.Adagrad(net.parameters(), lr=0.01, eps=1e-6{more})",
+    "torch.optim.NAdam(net.parameters(), lr=0.01, eps=1e-6{more})",
     "torch.optim.Adadelta(net.parameters(){more})",
-    "torch.optim.Adamax(net.parameters(), lr=0.01{more})",
-    "torch.optim.RAdam(net.parameters(), lr=0.01{more})",
+    "torch.optim.Adamax(net.parameters(), lr=0.01, eps=1e-6{more})",
+    "torch.optim.RAdam(net.parameters(), lr=0.01, eps=1e-6{more})",
 )
 FUSED = (".SGD", ".Adam(", ".AdamW", ".Adagrad")
 LOSSES = (
@@ -52,7 +54,7 @@ def draw_training(dice: Dice, net: Net, seed: int) -> str:
 
 
 def _optimizer(dice: Dice, net: Net) -> str:
-    # The others divide by the size of a gradient: of one that is zero but for rounding, bfloat16's becomes large.
+    # Of a gradient that is zero but for the rounding of bfloat16, all optimizers but SGD would make a large step.
     chosen = dice.choice(OPTIMIZERS[:2] if net.low else OPTIMIZERS)
     ways = ["", "", ", foreach=True", ", foreach=False"]
     if any(name in chosen for name in FUSED):
