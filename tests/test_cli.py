@@ -295,7 +295,7 @@ def test_export_refuses_an_ending_that_it_does_not_know(trained, name, tmp_path,
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full, which is always full, is Linux's")
-@pytest.mark.parametrize("ending", [".pt", ".onnx"])
+@pytest.mark.parametrize("ending", [".pt", pytest.param(".onnx", marks=pytest.mark.exhaustive)])
 def test_an_export_to_a_full_disk_leaves_nothing_in_the_way(trained, ending, tmp_path, capfd):
     if ending == ".onnx":
         pytest.importorskip("onnxscript")
@@ -433,7 +433,7 @@ def test_ctrl_c_saves_and_resume_goes_on(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without a signal")
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.exhaustive), 1])
 def test_sigterm_to_all_processes_saves_and_says_so(workers, tmp_path):
     out = tmp_path / "r"
     command = [sys.executable, "-m", "frcnn_lite", "train", *QUICK, "--steps", "100000", "--out", str(out)]

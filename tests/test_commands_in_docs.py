@@ -262,7 +262,15 @@ def execute(command: str, folder: Path) -> subprocess.CompletedProcess:
 DIFFERENT = {filled_in(command): command for command in reversed(RUN)}.values()
 
 
-@pytest.mark.parametrize("command", sorted(DIFFERENT, key=lambda command: any(word in command for word in NEEDS_A_RUN)))
+IN_ORDER = sorted(DIFFERENT, key=lambda command: any(word in command for word in NEEDS_A_RUN))
+OF_README = commands(PAGES[0].read_text("utf-8"))
+# `make test` runs those of the README alone: each starts Python anew, and takes seconds.
+MARKED = [
+    command if command in OF_README else pytest.param(command, marks=pytest.mark.exhaustive) for command in IN_ORDER
+]
+
+
+@pytest.mark.parametrize("command", MARKED)
 def test_runs(command, desk):
     ran = execute(filled_in(command), desk)
     may_find = re.search(r"multigpu (lint|doctor)", command) is not None

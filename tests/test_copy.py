@@ -59,6 +59,7 @@ def test_every_helper_has_a_test_and_a_name_of_its_own():
     assert [stem for stem, count in Counter(path.stem for path in copy.files()).items() if count > 1] == []
 
 
+@pytest.mark.exhaustive
 def test_every_helper_passes_its_tests_where_it_is_copied_to(tmp_path):
     """Outside of the package, with torch and pytest: what needs GPUs is skipped, and each file has tests that pass."""
     (tmp_path / "sitecustomize.py").write_text(ALONE)

@@ -128,8 +128,14 @@ def test_train_and_evaluate_under_torchrun(tmp_path):
     assert judged["AP"] == pytest.approx(evaluate(run.model, DigitScenes("test", 5)).AP, abs=1e-6)
 
 
+STOPS = [
+    pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.exhaustive),
+    pytest.param(signal.SIGTERM, id="sigterm"),
+]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="torchrun passes signals on as POSIX has them")
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("sent", STOPS)
 def test_a_stop_under_torchrun_saves_and_another_number_of_processes_goes_on(sent, tmp_path):
     out = tmp_path / "run"
     length = ("--steps", 20_000, "--batch-size", 2, "--train-images", 8, "--test-images", 0)  # more than a busy minute

@@ -62,6 +62,7 @@ def test_fifty_scenes_in_batches_other_than_the_traced_one(file, pictures, expec
     assert_same([np.concatenate(field) for field in zip(*parts, strict=True)], expected)
 
 
+@pytest.mark.exhaustive
 def test_fixed_batch(model, pictures, expected, tmp_path):
     export_onnx(model, tmp_path / "three.onnx", batch=3)
     detector = OnnxDetector(tmp_path / "three.onnx")

@@ -35,6 +35,7 @@ def cells():
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(DRAW), shown])
 
 
+@pytest.mark.exhaustive
 def test_every_figure_is_there_and_the_sliders_move_without_a_kernel(cells, tmp_path: Path):
     drawn = frames.of_notebook(cells, tmp_path / "frames")[1]
     assert [slider["values"] for slider in drawn["sliders"]] == [[1, 2, 3, 4], [1, 2]]

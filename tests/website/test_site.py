@@ -24,7 +24,8 @@ from multigpu.failures import catalogue
 from multigpu.failures.match import answer
 from website import build, layout
 
-pytestmark = pytest.mark.starts_early
+# Of these tests each needs the whole site: it is built in a minute, and a browser walks through it for another.
+pytestmark = [pytest.mark.starts_early, pytest.mark.exhaustive]
 ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked.toml"  # what people pasted, from public threads
 MEGABYTES = 30
 WIDE, NARROW = 1280, 390
@@ -215,7 +216,6 @@ def test_a_page_of_every_kind_in_both_themes_and_widths(site, address, browser):
     assert len(names) > 20 and faults_on(names, address, browser) == []
 
 
-@pytest.mark.exhaustive
 def test_every_page_in_both_themes_and_widths(site, address, browser):
     assert faults_on(pages(site), address, browser) == []
 

@@ -83,6 +83,7 @@ def test_ddp_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(
     assert not list(tmp_path.glob("*.new"))
 
 
+@pytest.mark.exhaustive
 def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_ranks(tmp_path):
     """On virtual GPUs two ranks train the first epoch, and four go on with their checkpoint."""
     expected = epochs_of(run(2, "cpu", TRAIN_FSDP2, tmp_path / "two", 2))
@@ -108,6 +109,7 @@ def assert_nearly_equal(found: list[tuple[float, ...]], expected: list[tuple[flo
         assert epoch == its_epoch and norm == pytest.approx(its_norm, abs=0.002) and abs(right - its_right) <= 1
 
 
+@pytest.mark.exhaustive
 def test_tensor_parallel_gives_equal_results_on_the_cpu_and_on_gpus_with_two_ranks():
     learned = told_of_tensor_parallel(2, run(2, "cpu", TRAIN_TENSOR_PARALLEL))
     assert told_of_tensor_parallel(2, torchrun(TRAIN_TENSOR_PARALLEL)) == learned

@@ -96,6 +96,7 @@ def test_the_path_of_the_parent_is_kept_and_the_folder_named_once(monkeypatch):
 class TestAutostart:
     """`python -m vgpu autostart`: the start-up file in site-packages, added and taken away by command only."""
 
+    @pytest.mark.exhaustive
     def test_installed_used_and_removed(self, bare):
         added = run(bare, "-m", "vgpu", "autostart", "--install")
         assert added.returncode == 0 and "works in this environment" in added.stdout, added.stderr

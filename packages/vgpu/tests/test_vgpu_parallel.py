@@ -134,6 +134,7 @@ class TestComm:
         assert sums[1].tolist() == [0, 4, 8] and sums[1].device == torch.device("cuda:1")
 
 
+@pytest.mark.exhaustive
 def test_a_thousand_steps_hold_no_memory():
     import gc
 

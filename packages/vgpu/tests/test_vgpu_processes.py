@@ -10,6 +10,8 @@ import torch
 import torch.multiprocessing as mp
 import vgpu_ranks
 
+import vgpu.__main__ as command_line
+
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 
@@ -160,9 +162,10 @@ class TestCommandLine:
         assert run("--force", str(script)).returncode == 7
 
     @pytest.mark.parametrize("gpus", ["0", "-1", "99"])
-    def test_a_bad_number(self, gpus):
-        done = run("--gpus", gpus, "script.py")
-        assert done.returncode == 2 and f"gpus must be from 1 to 64, got {gpus}" in done.stderr
+    def test_a_bad_number(self, gpus, capsys):
+        with pytest.raises(SystemExit) as stopped:
+            command_line.main(["--gpus", gpus, "script.py"])
+        assert stopped.value.code == 2 and f"gpus must be from 1 to 64, got {gpus}" in capsys.readouterr().err
 
     def test_a_missing_script(self):
         done = run("--force", "nowhere.py")
@@ -176,6 +179,7 @@ class TestCommandLine:
         done = run("--gpus", "2", "--force", str(outer), str(inner))
         assert done.stdout == "2 cuda:1\n", done.stderr
 
+    @pytest.mark.exhaustive
     def test_processes_that_a_script_spawns_are_virtual_too(self, tmp_path):
         script = tmp_path / "script.py"
         script.write_text(

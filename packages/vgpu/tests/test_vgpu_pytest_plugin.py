@@ -159,7 +159,11 @@ def write(folder: Path, session: int) -> None:
 
 @pytest.mark.parametrize(
     ("session", "arguments", "environment"),
-    [(0, (), {}), (4, ("--vgpus", "4", "--vgpus-force"), {}), (3, (), {"VGPUS": "3"})],
+    [
+        pytest.param(0, (), {}, marks=pytest.mark.exhaustive),
+        (4, ("--vgpus", "4", "--vgpus-force"), {}),
+        pytest.param(3, (), {"VGPUS": "3"}, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_option_environment_fixture_and_marker(tmp_path, session, arguments, environment):
     write(tmp_path, session)
@@ -182,6 +186,7 @@ def test_a_suite_that_never_heard_of_them(suite):
     assert list(suite.glob("vgpu-record-*")) == []
 
 
+@pytest.mark.exhaustive
 def test_what_is_expected_fails_no_run_and_workers_of_xdist_tell_the_same(suite):
     pytest.importorskip("xdist")
     expected = "".join(f"    {re.escape(line)}\n" for line in SKIPPED | UNSIMULATED)
@@ -210,6 +215,7 @@ def test_programs_that_a_marked_test_starts_have_its_machine(tmp_path):
     assert "1 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.exhaustive
 def test_workers_of_xdist(tmp_path):
     pytest.importorskip("xdist")
     write(tmp_path, 2)

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import third_party
 
+# The runner of other projects' tests is a tool of ours, and each of these tests starts several interpreters.
+pytestmark = pytest.mark.exhaustive
+
 TESTS = """\
 import os, unittest, warnings
 import pytest, torch

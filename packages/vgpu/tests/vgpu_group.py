@@ -1,12 +1,16 @@
-"""Several ranks for a test: each a spawned process with its virtual GPU, in one process group."""
+"""Several ranks for a test: each a process with its virtual GPU, in one process group."""
 
 import os
 import socket
+import sys
 from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+
+# A fork server imports torch once, in place of each rank; test_vgpu_processes.py starts ranks by spawn, too.
+START = "forkserver" if sys.platform == "linux" else "spawn"
 
 
 def on_ranks(work: Callable[[int], None], ranks: int = 2, backend: str | None = "nccl", **options: str) -> None:
@@ -21,7 +25,8 @@ def on_ranks(work: Callable[[int], None], ranks: int = 2, backend: str | None = 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    mp.spawn(_child, args=(work, ranks, backend, str(port), options), nprocs=ranks)
+    mp.set_forkserver_preload(["torch", "torch.distributed.fsdp"])  # counts for the first server of a process
+    mp.start_processes(_child, args=(work, ranks, backend, str(port), options), nprocs=ranks, start_method=START)
 
 
 def _child(rank: int, work: Callable[[int], None], ranks: int, backend: str | None, port: str, options: dict) -> None:

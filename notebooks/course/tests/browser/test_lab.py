@@ -95,7 +95,7 @@ return [...arguments[0].querySelectorAll("p, li, h1, h2, h3, summary, label")]
 """
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+@pytest.mark.parametrize("theme", ["JupyterLab Light", pytest.param("JupyterLab Dark", marks=pytest.mark.exhaustive)])
 def test_words_can_be_read_in_both_themes_and_on_every_page(lab, browser, theme):
     lab.open(browser, "03_a_loss_is_a_sum_and_a_count.ipynb")
     command(browser, "apputils:change-theme", theme=theme)

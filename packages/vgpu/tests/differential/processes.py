@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from vgpu_group import START
 
 import vgpu
 from differential import mutants
@@ -23,7 +24,7 @@ LIMIT = 600.0  # seconds that a program may take before its ranks count as stuck
 
 
 class Ranks:
-    """A process group of spawned processes, which run one program after the other.
+    """A process group of processes that stay, which run one program after the other.
 
     Where one rank raises and another does not, they no longer agree on collectives: the processes are started afresh.
     """
@@ -64,7 +65,7 @@ class Ranks:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        context = mp.get_context("spawn")
+        context = mp.get_context(START)
         self._tasks = [context.Queue() for _ in range(self.ranks)]
         self._done = context.Queue()
         with vgpu.virtual_gpus(self.ranks, force=True):  # children of a virtual process are virtual
