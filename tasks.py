@@ -270,8 +270,8 @@ def test(python: Path, args: list[str]) -> int:
     One session alone leaves a core idle at its end, where a worker has a long file to itself.
     """
     cores = os.cpu_count() or 2
-    # Half as many more workers as cores: many tests wait, for a browser, a kernel or ranks, and leave their core idle.
-    workers = max(3, min(8, cores + cores // 2))
+    # Twice as many workers as cores: many tests wait, for a browser, a kernel or ranks, and leave their core idle.
+    workers = max(4, min(8, 2 * cores))
     # The workers share the cores: without this each of them would start a thread for every core.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // workers)))
     # In the order of the folders: xdist's own puts files of one long test last, where one worker waits for the other.
@@ -279,7 +279,7 @@ def test(python: Path, args: list[str]) -> int:
     (folder, arguments), *others = sessions(args)
     with tempfile.TemporaryDirectory() as kept:
         beside = [
-            Beside(where, [*command, "-n", str(workers - 1 - place), *words], Path(kept, str(place)))
+            Beside(where, [*command, "-n", str(workers - 2 - place), *words], Path(kept, str(place)))
             for place, (where, words) in enumerate(others)
         ]
         codes = [subprocess.run([*command, "-n", str(workers), *arguments], cwd=folder).returncode]

@@ -418,6 +418,7 @@ def interrupt_beyond(steps, command, log, sent=signal.SIGINT):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal cannot be sent to one process there")
+@pytest.mark.exhaustive
 def test_ctrl_c_saves_and_resume_goes_on(tmp_path):
     out = tmp_path / "r"
     command = [sys.executable, "-m", "frcnn_lite", "train", "--out", str(out)]

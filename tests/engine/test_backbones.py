@@ -36,7 +36,12 @@ def weights(tmp_path):
 
 @pytest.mark.parametrize(
     ("backbone", "fpn"),
-    [("resnet18", False), ("resnet18", True), ("resnet50", True), ("mobilenet_v3_large", False)],
+    [
+        ("resnet18", False),
+        ("resnet18", True),
+        pytest.param("resnet50", True, marks=pytest.mark.exhaustive),
+        ("mobilenet_v3_large", False),
+    ],
 )
 def test_a_run_is_trained_resumed_judged_and_used(backbone, fpn, tmp_path, capsys):
     out, pyramid = tmp_path / "run", ["--fpn"] if fpn else []

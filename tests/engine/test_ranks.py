@@ -112,6 +112,7 @@ def ended(command):
     return process
 
 
+@pytest.mark.exhaustive
 def test_train_and_evaluate_under_torchrun(tmp_path):
     out = tmp_path / "run"
     length = ("--steps", 2, "--batch-size", 3, "--train-images", 8, "--test-images", 3)

@@ -39,6 +39,7 @@ def test_cells_show_the_same_when_they_are_run_again(path, differences):
     assert differences[path] == []
 
 
+@pytest.mark.exhaustive
 def test_what_a_second_run_changes_is_found(tmp_path):
     cells = [
         ("seen = []", ""),
