@@ -24,7 +24,7 @@ from multigpu.failures import catalogue
 from multigpu.failures.match import answer
 from website import build, layout
 
-# Of these tests each needs the whole site: it is built in a minute, and a browser walks through it for another.
+# Each of these tests needs the whole site, which takes a minute to build, and most of them open it in a browser.
 pytestmark = [pytest.mark.starts_early, pytest.mark.exhaustive]
 ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked.toml"  # what people pasted, from public threads
 MEGABYTES = 30
