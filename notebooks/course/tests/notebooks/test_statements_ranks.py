@@ -55,7 +55,9 @@ def test_variables_are_those_that_torch_reads():
 
 
 def _left_alone():
-    distributed.init_process_group("gloo", timeout=timedelta(seconds=2))
+    distributed.init_process_group("gloo", timeout=timedelta(minutes=5))
+    distributed.barrier()  # a busy machine may take longer than the two seconds to let both ranks meet
+    distributed.distributed_c10d._set_pg_timeout(timedelta(seconds=2))
     if distributed.get_rank() == 0:
         distributed.all_reduce(torch.ones(3))
     else:
