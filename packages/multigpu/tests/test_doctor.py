@@ -37,6 +37,7 @@ class cuda:
 """
 
 
+@pytest.mark.exhaustive
 def test_this_machine_is_checked_for_what_it_has_and_the_report_is_json(tmp_path):
     pytest.importorskip("torch", reason="a machine without torch has a finding")
     command = [sys.executable, "-m", "multigpu", "doctor", "--json"]

@@ -68,6 +68,7 @@ def test_a_folder_with_the_name_of_a_file(tmp_path, capsys):
     assert main(["lint", str(tmp_path)]) == 1 and capsys.readouterr().err == "1 found\n"
 
 
+@pytest.mark.exhaustive
 def test_ten_thousand_lines():
     found = lint_text("import torch\n" + "".join(f"def f{i}(x):\n    return x.to('cuda:1')\n\n" for i in range(3_500)))
     assert len(found) == 3_500

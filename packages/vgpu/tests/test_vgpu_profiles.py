@@ -71,6 +71,7 @@ def test_the_command_line_and_the_programs_below_it(tmp_path):
     assert "vgpu: 2 virtual GPUs, 79.2 GiB each, NVIDIA H100 80GB HBM3" in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_the_plugin(tmp_path):
     (tmp_path / "test_it.py").write_text(
         "import pytest, torch\n\n"

@@ -197,7 +197,7 @@ def test_what_is_expected_fails_no_run_and_workers_of_xdist_tell_the_same(suite)
     assert done.returncode == 0 and "cannot be rewritten" not in done.stdout
 
 
-@pytest.mark.parametrize("option", ["--vgpus-no-skips", "--vgpus-strict"])
+@pytest.mark.parametrize("option", ["--vgpus-no-skips", pytest.param("--vgpus-strict", marks=pytest.mark.exhaustive)])
 def test_a_gate_without_gpus_is_a_usage_error(tmp_path, option):
     done = run_pytest(tmp_path, option)
     assert done.returncode == 4 and f"{option} needs --vgpus N: this session has no virtual GPUs" in done.stderr
@@ -223,7 +223,7 @@ def test_workers_of_xdist(tmp_path):
     assert "4 passed" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("number", ["0", "65"])
+@pytest.mark.parametrize("number", ["0", pytest.param("65", marks=pytest.mark.exhaustive)])
 def test_an_impossible_number_is_a_usage_error(tmp_path, number):
     done = run_pytest(tmp_path, "--vgpus", number)
     assert done.returncode == 4 and f"--vgpus: gpus must be from 1 to 64, got {number}" in done.stderr

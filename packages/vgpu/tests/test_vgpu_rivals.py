@@ -10,6 +10,7 @@ import pytest
 PROGRAM = Path(__file__).with_name("rivals.py")
 
 
+@pytest.mark.exhaustive
 def test_fifteen_of_fifteen():
     pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
     environment = {name: value for name, value in os.environ.items() if name != "RIVAL"}

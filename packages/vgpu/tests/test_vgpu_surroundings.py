@@ -160,6 +160,7 @@ print("exported")
 """
 
 
+@pytest.mark.exhaustive
 def test_export_of_trainable_weights_is_that_of_the_cpu_on_another_device(tmp_path):
     """In a process of its own, since what is wrong here ends the interpreter."""
     (tmp_path / "export.py").write_text(EXPORT)

@@ -45,6 +45,7 @@ def test_run_all_cells_and_move_a_slider(lab, browser):
     assert browser.execute_script("return getComputedStyle(arguments[0]).overflowX", picture) == "auto"
 
 
+@pytest.mark.exhaustive
 def test_search_the_failures(lab, browser):
     lab.open(browser, "failures.ipynb")
     run_all(browser)

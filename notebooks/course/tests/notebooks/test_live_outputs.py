@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
@@ -36,6 +37,7 @@ def read_live(notebook, folder, monkeypatch):
     return notebook
 
 
+@pytest.mark.exhaustive
 def test_a_notebook_saved_with_its_live_outputs_passes_nbval(tmp_path, monkeypatch):
     notebook = read_live(new_notebook(cells=[new_code_cell(source) for source in CELLS]), tmp_path, monkeypatch)
     saved = json.dumps(notebook)
