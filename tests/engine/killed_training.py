@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from frcnn_lite import engine
 from frcnn_lite.detection import FasterRCNNConfig
 
-EARLY = 5  # kills before there is a configuration or a checkpoint, or while the log is being cut
+EARLY = 5  # kills at most before there is a configuration or a checkpoint, or while the log is being cut
 MOST_STEPS = 12  # that a process which is killed later may add to the log
 MODEL = FasterRCNNConfig(
     widths=(8, 8, 8),
@@ -73,9 +73,10 @@ def lines(file):
 def train_once_whole_and_once_with_kills(kills, whole, often):
     assert run_in_child(kills, whole, resume=False) == 0
     moment = random.Random(0)
+    early = min(EARLY, kills // 2)  # the others come after a step, so some of the log is always there to be kept
     for attempt in range(kills):
         begun = (often / "config.json").exists()
-        if attempt < EARLY:
+        if attempt < early:
             end = time.perf_counter() + moment.uniform(0, 0.3)
             code = run_in_child(kills, often, begun, lambda end=end: time.perf_counter() < end)
         else:
