@@ -6,5 +6,6 @@ python -m differential --for 60m             one seed after the other for an hou
 python -m differential --for 60m --ranks 2   the same with two processes in a process group
 
 draw.py draws a program of one process (from layers.py and events.py, by nets.py and steps.py), ranks.py one of several;
-run.py and processes.py run it, compare.py says what differs, and mutants.py has faults that the tester must find.
+run.py and processes.py run it, compare.py says what differs, rounding.py whether that is more than rounding, and
+mutants.py has faults that the tester must find.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from differential.record import Record
 
 EXACT, LOW = (1e-9, 1.0), (2e-2, 1e-3)  # how far apart, of the largest value; and what that is at least taken for
+NOT_FINITE = (7e77, 8e88, -8e88)  # what stands for NaN and the infinities, so they can be compared
 
 
 def differences(expected: Record, found: Record, exact: bool) -> list[str]:
@@ -22,21 +24,30 @@ def differences(expected: Record, found: Record, exact: bool) -> list[str]:
             missing, there = ("found", "expected") if name in expected.values else ("expected", "found")
             said.append(f"{name}: {there}, not {missing}")
             continue
-        text = _differs(expected.values[name], found.values[name], *(EXACT if exact else LOW))
+        text = differs(expected.values[name], found.values[name], exact)
         if text:
             said.append(f"{name}: {text}")
     return said
 
 
-def _differs(expected: Any, found: Any, tolerance: float, least: float) -> str:
-    """Empty where the two are equal."""
+def differs(expected: Any, found: Any, exact: bool) -> str:
+    """How two values differ; empty where they are equal."""
     if not (isinstance(expected, torch.Tensor) and isinstance(found, torch.Tensor)):
         return "" if type(expected) is type(found) and expected == found else f"{found!r} instead of {expected!r}"
     if (expected.shape, expected.dtype) != (found.shape, found.dtype):
         return f"{found.dtype} {tuple(found.shape)} instead of {expected.dtype} {tuple(expected.shape)}"
     if not expected.is_floating_point():
         return "" if expected.equal(found) else "other values"
-    one, other = expected.double().nan_to_num(7e77, 8e88, -8e88), found.double().nan_to_num(7e77, 8e88, -8e88)
-    scale = max(least, one.abs().max().item() if one.numel() else 0.0)
-    error = (one - other).abs().max().item() if one.numel() else 0.0
-    return "" if error <= tolerance * scale else f"off by {error:.2e} of {scale:.2e}"
+    tolerance, least = EXACT if exact else LOW
+    scale = max(least, expected.double().nan_to_num(*NOT_FINITE).abs().max().item() if expected.numel() else 0.0)
+    apart = error(expected, found)
+    return "" if apart <= tolerance * scale else f"off by {apart:.2e} of {scale:.2e}"
+
+
+def error(expected: Any, found: Any) -> float:
+    """The largest difference of two values, infinite where they cannot be subtracted."""
+    comparable = isinstance(expected, torch.Tensor) and isinstance(found, torch.Tensor)
+    if not comparable or expected.shape != found.shape or not expected.is_floating_point():
+        return math.inf
+    one, other = expected.double().nan_to_num(*NOT_FINITE), found.double().nan_to_num(*NOT_FINITE)
+    return (one - other).abs().max().item() if one.numel() else 0.0
