@@ -26,7 +26,7 @@ from website import build, layout
 
 # Each of these tests needs the whole site, which takes a minute to build, and most of them open it in a browser.
 pytestmark = [pytest.mark.starts_early, pytest.mark.exhaustive]
-ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked.toml"  # what people pasted, from public threads
+ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked"  # what people pasted, from public threads
 MEGABYTES = 30
 WIDE, NARROW = 1280, 390
 REPO = "me/it"
@@ -236,7 +236,8 @@ def test_what_the_search_quotes_begins_in_the_text_of_a_page(address, browser):
 
 def test_the_search_answers_every_text_as_python_does(site, browser):
     browser.get((site / "search.html").as_uri())
-    texts = [asked["text"] for drawn in tomllib.loads(ASKED.read_text(encoding="utf-8")).values() for asked in drawn]
+    sets = [tomllib.loads(file.read_text(encoding="utf-8"))["asked"] for file in sorted(ASKED.glob("*.toml"))]
+    texts = [asked["text"] for drawn in sets for asked in drawn]
     texts += [
         "",
         "\x1b[31mRuntimeError\x1b[0m: found at least \x1b[1mtwo\x1b[0m devices",
