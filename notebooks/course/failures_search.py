@@ -6,7 +6,7 @@ from typing import Any
 from course import live
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import answer, matching
-from multigpu.failures.page import cite, notebook_file
+from multigpu.failures.page import notebook_file
 from multigpu.failures.question import nearest
 
 SHOWN = 12  # more is no answer; the table of all entries stands below the field
@@ -85,7 +85,7 @@ def entry_html(entry: Failure, unfolded: bool = False) -> str:
     parts += [f"<p><b>Fix.</b> {escape(entry.fix)}</p>"] + ([_program(entry.repaired)] if entry.repaired else [])
     if entry.helper:
         parts.append(f"<p><b>Helper.</b> <code>python -m frcnn_lite copy {entry.helper}</code></p>")
-    links = [f"<a href='{t.url}' target='_blank'>{escape(cite(t).replace('*', ''))}</a>" for t in entry.threads]
+    links = [f"<a href='{t.url}' target='_blank'>{escape(t.cited.replace('*', ''))}</a>" for t in entry.threads]
     if entry.notebook:
         links.insert(0, f"notebook {notebook_file(entry.notebook)}, {escape(entry.section)}")
     parts.append(f"<p>{'<br>'.join(links)}</p>")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import answer
-from multigpu.failures.page import cite
 from multigpu.failures.question import nearest, topic
 
 NO_MATCH, BAD_INPUT = 1, 2
@@ -110,7 +109,7 @@ def told(entry: Failure) -> str:
     if entry.notebook:
         lines += _labelled("read", f"notebook {entry.notebook}, section {entry.section!r}")
     for thread in entry.threads:
-        lines += _labelled("see", f"{cite(thread)} {thread.url}")
+        lines += _labelled("see", f"{thread.cited} {thread.url}")
     return "\n".join(lines)
 
 

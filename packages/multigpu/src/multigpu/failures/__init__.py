@@ -46,6 +46,12 @@ class Thread:
     def url(self) -> str:
         return f"https://github.com/{self.repository}/{self.kind}/{self.number}"
 
+    @property
+    def cited(self) -> str:
+        """`pytorch/pytorch issue 52260 (2021), *title*`."""
+        kind = "pull request" if self.kind == "pull" else "issue"
+        return f"{self.repository} {kind} {self.number} ({self.year}), *{self.title}*"
+
 
 @dataclass(frozen=True)
 class Failure:

@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from multigpu.failures import CHAPTERS, Failure, Thread, catalogue
+from multigpu.failures import CHAPTERS, Failure, catalogue
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "failures.md"
 NOTEBOOKS = PAGE.parents[3] / "notebooks"
@@ -40,12 +40,6 @@ def page() -> str:
     for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
         sections += [f"## {CHAPTERS[chapter]}\n", *map(_section, entries)]
     return "\n".join(sections)
-
-
-def cite(thread: Thread) -> str:
-    """`pytorch/pytorch issue 52260 (2021), *title*`."""
-    kind = "pull request" if thread.kind == "pull" else "issue"
-    return f"{thread.repository} {kind} {thread.number} ({thread.year}), *{thread.title}*"
 
 
 def notebook_file(number: str) -> str:
@@ -100,7 +94,7 @@ def _further(entry: Failure) -> list[str]:
         lines.append(f"helper: `python -m frcnn_lite copy {entry.helper}`")
     if entry.notebook:
         lines.append(f"notebook: [{entry.notebook}, {entry.section}]({place(entry)})")
-    return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", cite(thread)) for thread in entry.threads]
+    return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", thread.cited) for thread in entry.threads]
 
 
 def _inline(text: str) -> str:
