@@ -281,7 +281,7 @@ def test_explain_lists_and_names_entries(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_explain_works_where_it_lies_right_below_the_root_of_a_disk() -> None:
-    """As `pip install --target /app` puts it; the page of the catalogue, which only a checkout has, is not looked for."""
+    """As `pip install --target /app` puts it: the page of the catalogue, which only a checkout has, is not needed."""
     script = "import sys, multigpu.explain; print('multigpu.failures.page' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
