@@ -3,12 +3,15 @@
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;
-  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, OTHER_COMPLAINT, TRACEBACK, TYPESET } = known;
+  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, OTHER_COMPLAINT } = known;
+  const { TRACEBACK, TYPESET, LONG, REPEATED } = known;
   const { OF_ANY, OF_OURS, LOOSE, ONE_WORD, IMPLIED, SUBJECTS } = known;
   const [EMPTY, DOMAIN, COMPLAINTS] = [known.EMPTY, known.DOMAIN, known.COMPLAINTS].map((words) => new Set(words));
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
   const COLOURS = new RegExp(regex.COLOURS, "g");
   const PLACES = known.PLACES.map(([pattern, names]) => [new RegExp(pattern, "i"), names]);
+  const NOT_LETTERS = new RegExp(regex.NOT_LETTERS, "g");
+  const LINE_ENDS = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
   const PHRASES = known.PHRASES.map(([pattern, meaning]) => [new RegExp(pattern, "g"), meaning]);
 
   const kept = (make) => {
@@ -25,7 +28,7 @@ window.explain = (() => {
 
   /** The entries for a text, the likeliest first, and whether it holds a message of the first or is a guess. */
   function answer(given) {
-    const text = given.replace(COLOURS, "").replace(/./gs, (letter) => TYPESET[letter] ?? letter);
+    const text = unrepeated(given.replace(COLOURS, "").replace(/./gs, (letter) => TYPESET[letter] ?? letter));
     if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return { entries: [], sure: false };
     const lines = linesOf(text);
     const others = regex.OTHERS.test(text) && !regex.TORCH.test(text);
@@ -43,10 +46,21 @@ window.explain = (() => {
     return k < 0 ? 0 : a[k] - b[k];
   }
 
+  function unrepeated(text) {
+    if (text.length < LONG) return text;
+    const seen = new Map();
+    const last = (line) => {
+      const form = line.replace(NOT_LETTERS, "");
+      seen.set(form, (seen.get(form) ?? 0) + 1);
+      return seen.get(form) <= REPEATED;
+    };
+    return text.split(LINE_ENDS).reverse().filter(last).reverse().join("\n");
+  }
+
   function linesOf(text) {
     const lines = [];
     let [code, usage] = [false, false]; // the line under a frame shows the code there; a usage goes on, set in
-    for (const line of text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)) {
+    for (const line of text.split(LINE_ENDS)) {
       usage = regex.USAGE.test(line) || (usage && /^\s/.test(line));
       const where = usage || regex.FRAME.test(line) || regex.CARETS.test(line);
       const raised = regex.RAISED.test(line) && !where && !line.includes(TRACEBACK);

@@ -273,6 +273,16 @@ def test_a_message_over_several_lines_belongs_to_the_line_in_which_it_ends() -> 
     assert plain == "first line second" and ends == [0, 10, 10, 17]
 
 
+def test_of_a_long_log_only_the_last_of_its_like_lines_are_read() -> None:
+    steps = [f"[rank0]: step {step} of 90000, loss {1 / (1 + step):.4f}" for step in range(5000)]
+    log = "\n".join([*steps, "[rank1]: " + IDS["out-of-memory"].message, *steps])
+    read = reading.unrepeated(log).splitlines()
+    assert read == ["[rank1]: " + IDS["out-of-memory"].message, *steps[-reading.REPEATED :]]
+    assert reading.unrepeated(log[: reading.LONG - 1]) == log[: reading.LONG - 1]
+    said = answer(log)
+    assert said.sure and said.entries[0].id == "out-of-memory"
+
+
 def test_explain_lists_and_names_entries(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain.main(["--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(IDS)

@@ -73,7 +73,7 @@ def _answer(text: str) -> int:
         return 0
     said = answer(text)
     found = named or said.entries
-    meant = difflib.get_close_matches(text.strip(), [entry.id for entry in catalogue()], n=SHOWN, cutoff=0.8)
+    meant = _misspelt(text.strip())
     if not found or (meant and not said.sure and not named):
         near = [entry for entry in catalogue() if entry.id in meant] or nearest(text)
         if not near:
@@ -87,6 +87,12 @@ def _answer(text: str) -> int:
     also = [f"also possible: {entry.id}: {entry.title}" for entry in found[1:SHOWN]]
     _show("\n".join([*guess, told(found[0]), *([""] if also else []), *also]))
     return 0
+
+
+def _misspelt(name: str) -> list[str]:
+    """Names of entries that are nearly this one. A long text is not one, and comparing its letters takes seconds."""
+    names = [entry.id for entry in catalogue()]
+    return difflib.get_close_matches(name, names, n=SHOWN, cutoff=0.8) if len(name) <= 2 * max(map(len, names)) else []
 
 
 def _show(text: str) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 
 from multigpu.failures import Failure, catalogue, reading
 from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_subject, by_symptom
-from multigpu.failures.reading import Line, joined, lines_of, plain_text
+from multigpu.failures.reading import Line, joined, lines_of, plain_text, unrepeated
 
 CANDIDATES = 3  # entries that a question is given to choose from, where so many fit it
 REPORTED = 3  # what comes after an error to report it
@@ -42,7 +42,7 @@ class _Fit:
 
 def answer(text: str) -> Answer:
     """What the catalogue says to a text; no entries where it has nothing to say."""
-    text = plain_text(text)
+    text = unrepeated(plain_text(text))
     if reading.FOREIGN.search(text) and not reading.PYTORCH.search(text):
         return Answer((), sure=False)
     lines = lines_of(text)

@@ -1,6 +1,7 @@
 """What a pasted text is made of: lines that tell something, lines that show only where, and whose program it is of."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 # What colours a terminal's text, also as it is pasted from a page that left out the sign of escape.
@@ -30,6 +31,9 @@ REPORT = re.compile(
     r"|Caught ?\w* ?in "
 )
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
+LONG = 100_000  # letters from which on a text is taken for the log of a run
+REPEATED = 3  # how many lines of a log that differ by their numbers alone are read: the last ones
+NOT_LETTERS = re.compile(r"[^A-Za-z]+")
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
 WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|[a-z]Warning: |\[W\d*|\bINFO\b")
 NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
@@ -77,6 +81,23 @@ class Line:
 def plain_text(text: str) -> str:
     """A text without the colours of a terminal and the quotation marks of a word processor."""
     return COLOURS.sub("", text).translate(_TYPESET)
+
+
+def unrepeated(text: str) -> str:
+    """A text; of a long one only the last lines of those that differ by numbers alone, as the steps of a training do.
+
+    Reading is linear in the text for each of a thousand patterns, and a log of some megabytes has few different lines.
+    """
+    if len(text) < LONG:
+        return text
+    seen: Counter[str] = Counter()
+    kept: list[str] = []
+    for line in reversed(text.splitlines()):
+        form = NOT_LETTERS.sub("", line)
+        seen[form] += 1
+        if seen[form] <= REPEATED:
+            kept.append(line)
+    return "\n".join(reversed(kept))
 
 
 def lines_of(text: str) -> list[Line]:
