@@ -5,6 +5,9 @@ import re
 from course.series import draw
 from website import layout, notebook
 
+PICTURE = re.compile(
+    r'<picture>\n<source [^>]*srcset="(?P<narrow>[^"]+)">\n<img src="(?P<wide>[^"]+)".*?</picture>', re.DOTALL
+)
 COMMENT = re.compile(r"<!--.*?-->\n")  # marks what a program writes into README
 # A box of the map as `course.figures.prerequisites` draws it: a frame, the number of the notebook, lines of its title.
 BOX = re.compile(r'<rect [^>]*/>\n<text [^>]*font-weight="bold">(?P<number>\d\d)</text>(?:\n<text [^>]*>[^<]*</text>)*')
@@ -13,7 +16,15 @@ BOX = re.compile(r'<rect [^>]*/>\n<text [^>]*font-weight="bold">(?P<number>\d\d)
 def page() -> str:
     """The markdown of the first page."""
     readme = COMMENT.sub("", (layout.ROOT / layout.HOME).read_text(encoding="utf-8"))
+    readme = PICTURE.sub(in_page, readme)
     return f"{readme}\n## The map of the notebooks\n\n{series_map()}\n"
+
+
+def in_page(picture: re.Match[str]) -> str:
+    """README's picture, which has a form for narrow screens, as two drawings of which the theme's styles show one."""
+    forms = {"d-none d-md-block": picture["wide"], "d-md-none": picture["narrow"]}
+    drawn = {shown: (layout.ROOT / file).read_text(encoding="utf-8") for shown, file in forms.items()}
+    return "".join(f'<div class="{shown}">{notebook.drawing(markup)}</div>\n' for shown, markup in drawn.items())
 
 
 def series_map() -> str:

@@ -1,6 +1,6 @@
 """The README's picture and numbers: both are computed, so neither can be forgotten when the project changes.
 
-python -m course.face     # writes docs/images/ten_rows_in.svg and the numbers in README.md
+python -m course.face     # writes docs/images/ten_rows_in.svg, the same for telephones, and the numbers in README.md
 """
 
 import re
@@ -23,6 +23,7 @@ ROOT = NOTEBOOKS.parent
 VGPU_DOCS = ROOT / "packages" / "vgpu" / "docs"
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs" / "images" / "ten_rows_in.svg"
+NARROW_PICTURE = PICTURE.with_stem("ten_rows_in_narrow")
 NUMBERS = re.compile(
     r"(?<=<!-- numbers: written by notebooks/course/face.py -->\n).*?(?=<!-- end of numbers -->)", re.S
 )
@@ -35,14 +36,14 @@ class Model(nn.Module):
         return digits
 
 
-def picture() -> Figure:
-    """Ten digits and one query go through `nn.DataParallel` on two GPUs, as they really do."""
+def picture(narrow: bool = False) -> Figure:
+    """Ten digits and one query go through `nn.DataParallel` on two GPUs, as they really do; narrow: for a telephone."""
     digits, query = torch.tensor(cast()).unsqueeze(1), torch.randn(1, 16)
     with vgpu.virtual_gpus(2):
         dp = nn.DataParallel(Model(), device_ids=[0, 1])
         with trace_step(dp) as trace:
             dp(digits, query)
-        return scatter_flow(Flow.from_trace(trace, 2, digits=digits, query=query))
+        return scatter_flow(Flow.from_trace(trace, 2, digits=digits, query=query), narrow=narrow)
 
 
 def numbers() -> str:
@@ -93,5 +94,6 @@ def readme() -> str:
 if __name__ == "__main__":
     PICTURE.parent.mkdir(exist_ok=True)
     picture().save(PICTURE)
+    picture(narrow=True).save(NARROW_PICTURE)
     README.write_text(readme(), encoding="utf-8")
-    print(f"written: {PICTURE.relative_to(ROOT)} and the numbers in {README.name}")
+    print(f"written: {PICTURE.relative_to(ROOT)}, {NARROW_PICTURE.name} and the numbers in {README.name}")

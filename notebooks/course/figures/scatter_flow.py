@@ -9,21 +9,24 @@ from typing import Any
 from course.figures.digits import cast, draw_digit
 from course.figures.flow import Flow
 from course.figures.palette import LOST_COLOUR, blend, gpu_colour, ink_on
-from course.figures.svg import FAINT, INK, RULE, Canvas, Figure
+from course.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
 
 GUTTER = 92  # left of the columns: names of the lanes
 LETTER = 6.6  # width of one at the size of the notes, on average and a little more
 COLUMN, TILE = 46, 36  # at most; more than 14 rows make both smaller
 WIDTH_OF_COLUMNS = 640
+NARROW_COLUMNS = 264  # of ten rows on a telephone
+LINE = 18  # of notes that stand below their row
 HEAD, GAP = 46, 22
 
 
-def scatter_flow(flow: Flow, faces: Any = None) -> Figure:
+def scatter_flow(flow: Flow, faces: Any = None, narrow: bool = False) -> Figure:
     """Draw one forward of a DataParallel.
 
     faces: (N, 8, 8) digits 0..16, row i being faces[i % N]; the cast of the series if left out.
+    narrow: for a telephone, with the notes below their rows and not beside them.
     """
-    layout = _Layout(flow, cast() if faces is None else faces)
+    layout = _Layout(flow, cast() if faces is None else faces, narrow)
     canvas = Canvas(layout.width, layout.height, _title(flow), _describe(flow))
     _draw_guides(canvas, layout)
     _draw_batch(canvas, layout)
@@ -36,24 +39,30 @@ def scatter_flow(flow: Flow, faces: Any = None) -> Figure:
 class _Layout:
     """Where things stand: row i keeps its column from top to bottom, since only trailing chunks are ever dropped."""
 
-    def __init__(self, flow: Flow, faces: Any) -> None:
+    def __init__(self, flow: Flow, faces: Any, narrow: bool) -> None:
         self.flow, self.faces = flow, faces
-        self.column = min(COLUMN, WIDTH_OF_COLUMNS / flow.rows)
+        self.column = min(COLUMN, (NARROW_COLUMNS if narrow else WIDTH_OF_COLUMNS) / flow.rows)
         self.tile = self.column * TILE / COLUMN
-        self.lane = max(self.tile, 24) + 12
+        self.below = LINE if narrow else 0  # room for a note below its row
+        self.row = max(self.tile, 24)
+        self.lane = self.row + self.below + 12
         columns = max(flow.rows * self.column, 200)  # the captions need room even above a single row
-        self.notes = GUTTER + columns + 10
         longest = max(len(words) for words in (_verdict(flow), *(_note(flow, gpu) for gpu in range(flow.gpus))))
-        self.width = self.notes + LETTER * longest + 24
+        self.notes = GUTTER if narrow else GUTTER + columns + 10
+        self.width = max(GUTTER + columns + 16 if narrow else 0, self.notes + LETTER * longest + 24)
         self.lanes = HEAD + self.tile + GAP
         self.output = self.lanes + flow.gpus * self.lane + GAP
-        self.height = self.output + max(self.tile, 24) + 18
+        self.height = self.output + self.row + self.below + 18
 
     def x(self, row: int) -> float:
         return GUTTER + row * self.column + (self.column - self.tile) / 2
 
     def y(self, gpu: int) -> float:
         return self.lanes + gpu * self.lane
+
+    def note(self, top: float, height: float) -> tuple[float, float]:
+        """Where the note to a row of digits is written: beside its middle, or below it."""
+        return self.notes, top + (height + LINE - 4 if self.below else height / 2 + 4.5)
 
     def face(self, row: int) -> Any:
         return self.faces[row % len(self.faces)]
@@ -94,9 +103,12 @@ def _draw_lane(canvas: Canvas, layout: _Layout, gpu: int) -> None:
     canvas.rect(14, top + height / 2 - 10, 62, 20, fill=colour, rx=10)
     canvas.text(45, top + height / 2 + 4.5, f"cuda:{gpu}", size=12, anchor="middle", fill=ink_on(colour))
     for row in flow.first[gpu] if gpu < len(flow.first) else ():
-        y = top + (height - layout.tile) / 2
+        y = top + (height - layout.below - layout.tile) / 2
         draw_digit(canvas, layout.face(row), layout.x(row), y, layout.tile, edge=edge, lost=not called)
-    canvas.text(layout.notes, top + height / 2 + 4.5, _note(flow, gpu), size=12, fill=INK if called else FAINT)
+    x, y = layout.note(top + 3, layout.row)
+    if layout.below:  # the guides of the rows above go through the lane, and would cross out its note
+        canvas.rect(x - 2, y - 12, LETTER * len(_note(flow, gpu)), 15, fill=tint if called else PAPER)
+    canvas.text(x, y, _note(flow, gpu), size=12, fill=INK if called else FAINT)
 
 
 def _draw_output(canvas: Canvas, layout: _Layout) -> None:
@@ -110,7 +122,7 @@ def _draw_output(canvas: Canvas, layout: _Layout) -> None:
             else:
                 slot = {"fill": "none", "stroke": RULE, "stroke_width": 2, "stroke_dasharray": "4 3", "rx": 4}
                 canvas.rect(layout.x(row), top, layout.tile, layout.tile, **slot)
-    canvas.text(layout.notes, top + layout.tile / 2 + 5, _verdict(flow), font_weight="bold")
+    canvas.text(*layout.note(top + 0.5, layout.tile), _verdict(flow), font_weight="bold")
 
 
 def _title(flow: Flow) -> str:

@@ -108,3 +108,12 @@ def test_cast_is_the_ten_digits():
 def test_a_digit_must_be_eight_by_eight():
     with pytest.raises(ValueError, match=r"face has shape \(28, 28\)"):
         draw_digit(Canvas(10, 10, "t", "d"), [[0] * 28] * 28, 0, 0, 10)
+
+
+def test_the_form_for_telephones_says_the_same_and_fits_its_screen():
+    wide, narrow = scatter_flow(flow_of(10, 2, 1)), scatter_flow(flow_of(10, 2, 1), narrow=True)
+    words = [
+        [text.text for text in ElementTree.fromstring(figure.markup).iter(f"{SVG}text")] for figure in (wide, narrow)
+    ]
+    assert words[0] == words[1] and wide.description == narrow.description
+    assert float(ElementTree.fromstring(narrow.markup).get("width")) <= 390
