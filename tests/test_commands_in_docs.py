@@ -29,7 +29,7 @@ FENCE = re.compile(r"```(?:sh|console|bash)\n(.*?)```", re.DOTALL)
 IS_COMMAND = re.compile(
     r"(python -m (frcnn_lite|vgpu|multigpu|course|torch)|python \S+\.py|pytest(?!\.)|make|pip|conda|VGPUS=\d)\b"
 )
-# The README's shortest paths leave `python -m frcnn_lite` away after the first of a row.
+# The README's shortest paths leave out `python -m frcnn_lite` after the first of a row.
 SHORT = re.compile(r"(train|evaluate|predict|data|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run")
 
 # What `make links` writes into README for a project with an address; the course's tests look at it.
