@@ -18,7 +18,12 @@ TYPESET = {
     "\u2013": "-",
 }
 _TYPESET = str.maketrans(TYPESET)
-PREFIX = r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
+# What a launcher or a logger puts before the lines of a process: torchrun's ranks, Ray's and vLLM's processes, mpirun's,
+# pytest's, and the time and place of a logger as vLLM and SGLang print it.
+PREFIX = (
+    r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
+    r"(?:(?:ERROR|CRITICAL) [\d-]+ [\d:.]+ \[?[\w./]+:\d+\]|\[[\d-]+ [\d:]+(?: [A-Z]{2}\d+)+\])?\s*"
+)
 FRAME = re.compile(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
 CARETS = re.compile(PREFIX + r"[~^]+\s*$")
 RAISED = re.compile(
@@ -28,7 +33,8 @@ RAISED = re.compile(
 # Errors that report a different one: of a launcher, or of what carries an error from one process or thread to another.
 REPORT = re.compile(
     r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|SignalException|RemoteTraceback"
-    r"|Caught ?\w* ?in "
+    r"|Caught ?\w* ?in |Engine core initialization failed|Engine process failed to start|Engine(?:Dead|Generate)Error"
+    r"|WorkerProc initialization failed"
 )
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
 LONG = 100_000  # letters from which on a text is taken for the log of a run
@@ -40,13 +46,15 @@ NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
 
 # What programs in PyTorch print, and what those of several processes print.
 PYTORCH = re.compile(
-    r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp",
+    r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp"
+    r"|vllm|sglang|\bray\b|raylet|megatron",
     re.IGNORECASE,
 )
 SEVERAL = re.compile(
     r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
     r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl"
-    r"|Killing subprocess \d|\bsrun\b|slurmstepd|resource_tracker|semaphore_tracker|CudaIPCTypes",
+    r"|Killing subprocess \d|\bsrun\b|slurmstepd|resource_tracker|semaphore_tracker|CudaIPCTypes"
+    r"|vllm|sglang|raylet|tensor.?parallel",
     re.IGNORECASE,
 )
 # Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
