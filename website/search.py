@@ -13,10 +13,10 @@ from multigpu.failures import CHAPTERS, catalogue, match, question, reading
 from website.failures import capital, chapter_page
 from website.layout import FAILURES
 
-LINES = ("COLOURS", "NOT_LETTERS", "FRAME", "CARETS", "RAISED", "USAGE", "WARNED", "NOT_WARNED")
+LINES = ("COLOURS", "NOT_LETTERS", "FRAME", "CARETS", "RAISED", "USAGE", "BARE", "ASSERTED", "WARNED", "NOT_WARNED")
 PROGRAMS = ("REPORT", "PYTORCH", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
 CONSTANTS = {
-    reading: ("TRACEBACK", "TYPESET", "LONG", "REPEATED"),
+    reading: ("TRACEBACK", "TYPESET", "LONG", "REPEATED", "NEAR"),
     match: ("CANDIDATES", "REPORTED", "LAST"),
     question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "OTHER_COMPLAINT"),
 }

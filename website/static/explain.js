@@ -4,7 +4,7 @@
 window.explain = (() => {
   const known = window.catalogueOfFailures;
   const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, OTHER_COMPLAINT } = known;
-  const { TRACEBACK, TYPESET, LONG, REPEATED } = known;
+  const { TRACEBACK, TYPESET, LONG, REPEATED, NEAR } = known;
   const { OF_ANY, OF_OURS, LOOSE, ONE_WORD, IMPLIED, SUBJECTS } = known;
   const [EMPTY, DOMAIN, COMPLAINTS] = [known.EMPTY, known.DOMAIN, known.COMPLAINTS].map((words) => new Set(words));
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
@@ -67,8 +67,18 @@ window.explain = (() => {
       const warned = regex.WARNED.test(line) && !regex.NOT_WARNED.test(line);
       lines.push({ text: plain(line), told: raised || !(where || code), raised, warned });
       code = where && !usage && !regex.CARETS.test(line) && !line.includes("frame #");
+      if (raised && regex.BARE.test(line)) tellWhatWasAsserted(lines);
     }
     return lines;
+  }
+
+  function tellWhatWasAsserted(lines) {
+    for (let number = lines.length - 2; number >= 0 && number > lines.length - 2 - NEAR; number--) {
+      if (regex.ASSERTED.test(lines[number].text)) {
+        lines[number].told = true;
+        return;
+      }
+    }
   }
 
   function fitsOf(lines, several, others) {
@@ -233,7 +243,8 @@ window.explain = (() => {
     return size + common(a.slice(0, start), b.slice(0, from)) + common(a.slice(start + size), b.slice(from + size));
   }
 
-  const wordsOf = (text) => new Set(text.toLowerCase().match(/[a-z_]{3,}/g) ?? []);
+  const kindOfError = /(error|exception)$/;
+  const wordsOf = (text) => new Set((text.toLowerCase().match(/[a-z_]{3,}/g) ?? []).filter((word) => !kindOfError.test(word)));
   const wordsOfEntries = once(() => {
     const held = known.entries.map((entry) => wordsOf([entry.id, entry.title, entry.message, entry.cause].join(" ")));
     const frequency = new Map();

@@ -158,4 +158,5 @@ def _words_of_entries() -> tuple[dict[Failure, frozenset[str]], Counter[str]]:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[a-z_]{3,}", text.lower()))
+    """The words of a text, without the kind of its error, which many entries share that have nothing else in common."""
+    return {word for word in re.findall(r"[a-z_]{3,}", text.lower()) if not word.endswith(("error", "exception"))}

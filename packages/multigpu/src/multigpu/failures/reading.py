@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # What colours a terminal's text, also as it is pasted from a page that left out the sign of escape.
 COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
@@ -18,8 +18,8 @@ TYPESET = {
     "\u2013": "-",
 }
 _TYPESET = str.maketrans(TYPESET)
-# What a launcher or a logger puts before the lines of a process: torchrun's ranks, Ray's and vLLM's processes, mpirun's,
-# pytest's, and the time and place of a logger as vLLM and SGLang print it.
+# What a launcher or a logger puts before the lines of a process: torchrun's ranks, Ray's and vLLM's processes, mpirun,
+# pytest, and the time and place of a logger as vLLM and SGLang print it.
 PREFIX = (
     r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
     r"(?:(?:ERROR|CRITICAL) [\d-]+ [\d:.]+ \[?[\w./]+:\d+\]|\[[\d-]+ [\d:]+(?: [A-Z]{2}\d+)+\])?\s*"
@@ -34,27 +34,30 @@ RAISED = re.compile(
 REPORT = re.compile(
     r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|SignalException|RemoteTraceback"
     r"|Caught ?\w* ?in |Engine core initialization failed|Engine process failed to start|Engine(?:Dead|Generate)Error"
-    r"|WorkerProc initialization failed"
+    r"|WorkerProc initialization failed|ActorDiedError|RayActorError|RayTaskError|WorkerCrashedError"
 )
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
 LONG = 100_000  # letters from which on a text is taken for the log of a run
 REPEATED = 3  # how many lines of a log that differ by their numbers alone are read: the last ones
 NOT_LETTERS = re.compile(r"[^A-Za-z]+")
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
+BARE = re.compile(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted says what is wrong
+ASSERTED = re.compile(r"\bassert\b")
+NEAR = 3  # lines above a bare assertion among which its code stands; carets may be between them
 WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|[a-z]Warning: |\[W\d*|\bINFO\b")
 NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
 
 # What programs in PyTorch print, and what those of several processes print.
 PYTORCH = re.compile(
     r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp"
-    r"|vllm|sglang|\bray\b|raylet|megatron",
+    r"|vllm|sglang|\bray\b|raylet|megatron|nvidia|nvml",
     re.IGNORECASE,
 )
 SEVERAL = re.compile(
     r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
     r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl"
     r"|Killing subprocess \d|\bsrun\b|slurmstepd|resource_tracker|semaphore_tracker|CudaIPCTypes"
-    r"|vllm|sglang|raylet|tensor.?parallel",
+    r"|vllm|sglang|raylet|tensor.?parallel|ProcessRaisedException|multiprocessing[./]spawn|mpirun|dist_train|fairseq",
     re.IGNORECASE,
 )
 # Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
@@ -121,7 +124,17 @@ def lines_of(text: str) -> list[Line]:
             Line(" ".join(line.split()), told, raised, bool(WARNED.search(line) and not NOT_WARNED.search(line)))
         )
         code = where and not (usage or CARETS.match(line) or "frame #" in line)
+        if raised and BARE.match(line):
+            _tell_what_was_asserted(lines)
     return lines
+
+
+def _tell_what_was_asserted(lines: list[Line]) -> None:
+    """The last line is a bare AssertionError: its message is the code above it."""
+    for number in range(len(lines) - 2, max(len(lines) - 2 - NEAR, -1), -1):
+        if ASSERTED.search(lines[number].text):
+            lines[number] = replace(lines[number], told=True)
+            return
 
 
 def joined(lines: list[Line]) -> tuple[str, list[int]]:
