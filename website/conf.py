@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from website import api, layout
+from website import api, failures, layout
 
 project = "frcnn_lite"
 repo = os.environ.get("FRCNN_LITE_REPO", "")  # owner/name at GitHub, or nothing
@@ -25,6 +25,8 @@ suppress_warnings = ["myst.header", "myst.strikethrough"]
 html_theme = "sphinx_book_theme"
 html_title = "frcnn_lite: multi-GPU PyTorch"
 html_static_path = ["static"]
+templates_path = ["templates"]
+html_sidebars = {f"{layout.FAILURES}/*": ["navbar-logo.html", "search-button-field.html", "failures-menu.html"]}
 html_css_files = ["site.css"]
 html_js_files = ["sliders.js", "ask.js"]
 html_favicon = "static/icon.svg"
@@ -67,6 +69,12 @@ def file_of_page(app, page, template, context, tree) -> None:
         context["repository_file_name"] = layout.file_of(page)
 
 
+def menu_of_the_catalogue(app, page, template, context, tree) -> None:
+    """What the menu beside a page of the catalogue lists; see templates/failures-menu.html."""
+    if page.startswith(f"{layout.FAILURES}/"):
+        context |= failures.menu(page)
+
+
 def search_of_the_catalogue(app, page, template, context, tree) -> None:
     """The page of the search answers from the catalogue, too; no other page needs the scripts for it."""
     if page == "search":
@@ -78,4 +86,5 @@ def setup(app) -> None:
     """Sphinx calls it. Autodoc shows the programs in our docstrings as programs."""
     app.connect("autodoc-process-docstring", api.with_code, priority=400)  # before napoleon reads the sections
     app.connect("html-page-context", file_of_page, priority=100)  # before the theme makes its buttons
+    app.connect("html-page-context", menu_of_the_catalogue)
     app.connect("html-page-context", search_of_the_catalogue)

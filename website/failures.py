@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
 from multigpu.failures.page import text
+from website.layout import API, FAILURES, GUIDES, notebooks
 
 INDEX = """\
 # What fails on several GPUs
@@ -60,6 +62,19 @@ def chapter(key: str) -> str:
     for entry in of_chapter(key):
         lines.append(line(entry) + (f": {seen(entry)}" if entry.symptoms else ""))
     return "\n".join([f"# {CHAPTERS[key]}\n", *lines, ""])
+
+
+def menu(place: str) -> dict[str, Any]:
+    """What the menu beside a page of the catalogue lists, as (page, title), and the chapter that the page is of."""
+    chapter_of = {entry.id: entry.chapter for entry in catalogue()}
+    name = place.rpartition("/")[2]
+    first_pages = {"The course": notebooks()[0], **{part: pages[0] for part, pages in GUIDES.items()}}
+    parts = [(file.rpartition(".")[0], title) for title, file in first_pages.items()]
+    return {
+        "site_parts": [("index", "Home"), *parts, (f"{API}/index", "The API")],
+        "chapters": [(f"{FAILURES}/{chapter_page(key)}", title) for key, title in CHAPTERS.items()],
+        "chapter": f"{FAILURES}/{chapter_page(chapter_of[name])}" if name in chapter_of else place,
+    }
 
 
 def of_chapter(key: str) -> list[Failure]:

@@ -32,6 +32,13 @@ WIDE, NARROW = 1280, 390
 REPO = "me/it"
 # Pages unlike all others, which most readers see first.
 FACES = ("index.html", "search.html", "failures/index.html", "docs/verdicts.html", "docs/glossary.html")
+# The height of the smallest letters of each drawing that is shown, in pixels of the screen.
+LETTERS = """
+return [...document.querySelectorAll('.drawing svg')].filter(svg => svg.clientWidth).map(svg => {
+  const scale = svg.clientWidth / svg.viewBox.baseVal.width;
+  return scale * Math.min(...[...svg.querySelectorAll('text')].map(text => text.getBBox().height));
+});
+"""
 # Text whose contrast with its ground is below 4.5, menus and buttons included; WCAG 2.2, 1.4.3 asks it of all but large
 # letters. Drawings have colours of their own, which are tested where they are made.
 CONTRAST = """
@@ -317,7 +324,8 @@ def test_every_failure_has_its_place_between_others(site):
         page = (site / "failures" / f"{entry.id}.html").read_text(encoding="utf-8")
         assert 'title="previous page"' in page and 'title="next page"' in page, entry.id
         menu = page[page.index('<nav class="bd-links') :].partition("</nav>")[0]
-        assert f'href="chapter-{entry.chapter}.html"' in menu and 'current active"><a class="current' in menu, entry.id
+        chapter = f'current active"><a class="reference internal" href="chapter-{entry.chapter}.html"'
+        assert chapter in menu and 'href="../index.html"' in menu, entry.id
         assert not entry.symptoms or page.index(">One sees:<") < page.index(">Cause.<"), entry.id
 
 
@@ -337,9 +345,15 @@ def test_the_first_page_shows_its_programs_whole(site, browser):
     resize(browser, WIDE)
     browser.get((site / "index.html").as_uri())
     assert browser.execute_script(CUT_OFF) == []
-    smallest = "return Math.min(...[...document.querySelectorAll('.drawing text')].map(e => e.getBBox().height))"
-    scale = "const map = document.querySelector('.drawing svg'); return map.clientWidth / map.viewBox.baseVal.width"
-    assert browser.execute_script(scale) == 1 and browser.execute_script(smallest) >= 11  # letters one can read
+    sizes = browser.execute_script(LETTERS)
+    assert len(sizes) == 2 and min(sizes) >= 11  # of the picture for this width, and of the map
+
+
+def test_the_first_page_of_a_telephone_has_letters_that_one_can_read(site, browser):
+    resize(browser, NARROW)
+    browser.get((site / "index.html").as_uri())
+    sizes = browser.execute_script(LETTERS)
+    assert len(sizes) == 2 and min(sizes) >= 10
 
 
 def test_a_narrow_page_gives_titles_and_tables_room(site, browser):

@@ -72,10 +72,8 @@ def _section(entry: Failure) -> str:
 
 
 def text(entry: Failure) -> str:
-    """An entry as it is told: message, cause, program, repair, and where people met it."""
+    """An entry as it is told: message, cause, program, repair, other wordings, and where people met it."""
     parts = [_fenced(entry.message, "text")]
-    if entry.older:
-        parts.append("Other wordings, most of them of older versions: " + "; ".join(map(_inline, entry.older)) + "\n")
     parts.append(f"*Cause.* {entry.cause}\n")
     if entry.check:
         parts.append(f"*Find out.* {entry.check}\n")
@@ -84,6 +82,9 @@ def text(entry: Failure) -> str:
     parts.append(f"*Fix.* {entry.fix}\n")
     if entry.repaired:
         parts.append(_fenced(entry.repaired, "python"))
+    if entry.older:  # some entries have a dozen, and who reads has found the entry already
+        wordings = "; ".join(map(_inline, entry.older))
+        parts.append(f"*Other wordings*, most of them of older versions: {wordings}\n")
     parts += [f"- {line}" for line in _further(entry)]
     return "\n".join(parts) + "\n"
 
