@@ -246,7 +246,7 @@ window.explain = (() => {
   const kindOfError = /(error|exception)$/;
   const wordsOf = (text) => new Set((text.toLowerCase().match(/[a-z_]{3,}/g) ?? []).filter((word) => !kindOfError.test(word)));
   const wordsOfEntries = once(() => {
-    const held = known.entries.map((entry) => wordsOf([entry.id, entry.title, entry.message].join(" ")));
+    const held = known.entries.map((entry) => wordsOf([entry.id, entry.title, entry.message, ...entry.symptoms].join(" ")));
     const frequency = new Map();
     for (const words of held) for (const word of words) frequency.set(word, (frequency.get(word) ?? 0) + 1);
     return { held, frequency };

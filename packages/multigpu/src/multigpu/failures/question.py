@@ -152,7 +152,8 @@ def _likeness(text: str) -> list[tuple[Failure, float]]:
 @cache
 def _words_of_entries() -> tuple[dict[Failure, frozenset[str]], Counter[str]]:
     # Not those of the cause: one word of so long a text draws a message that has nothing else in common with it.
-    held = {entry: frozenset(_words(f"{entry.id} {entry.title} {entry.message}")) for entry in catalogue()}
+    texts = {entry: " ".join((entry.id, entry.title, entry.message, *entry.symptoms)) for entry in catalogue()}
+    held = {entry: frozenset(_words(text)) for entry, text in texts.items()}
     return held, Counter(word for words in held.values() for word in words)
 
 
