@@ -27,7 +27,7 @@ PAGES = [
 PAGES += sorted((ROOT / "packages").rglob("*.md"))
 FENCE = re.compile(r"```(?:sh|console|bash)\n(.*?)```", re.DOTALL)
 IS_COMMAND = re.compile(
-    r"(python -m (frcnn_lite|vgpu|multigpu|course|torch)|python \S+\.py|pytest(?!\.)|make|pip|conda|VGPUS=\d)\b"
+    r"(python -m (frcnn_lite|vgpu|multigpu|course|torch)|python \S+\.py|pytest(?!\.)|make(?!:)|pip|conda|VGPUS=\d)\b"
 )
 # The README's shortest paths leave out `python -m frcnn_lite` after the first of a row.
 SHORT = re.compile(r"(train|evaluate|predict|data|copy|export) (--?\w|\w+:|[A-Z]).*--out|evaluate --run")

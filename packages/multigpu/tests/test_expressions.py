@@ -12,7 +12,7 @@ INSIDE = {"SUBPATTERN": -1, "ASSERT": 1, "ASSERT_NOT": 1, "MAX_REPEAT": 2, "MIN_
 
 
 def tries_every_cut(parts: Iterable[Any]) -> bool:
-    r"""Whether an expression repeats a group whose parts all take any length or may be missing, as `(\S+ ?){0,12}` does.
+    r"""Whether an expression repeats a group whose parts take any length or may be missing, as `(\S+ ?){0,12}` does.
 
     It then tries all ways to cut a line into such pieces, which takes minutes where the rest does not fit.
     """
