@@ -68,7 +68,7 @@ def numbers() -> str:
         " [the reason of each failure](packages/vgpu/docs/third-party.md)).",
         f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with "
         f"cause and fix; for {shown} [a test](packages/multigpu/tests/test_programs.py) makes the bug happen and runs"
-        " the fix.",
+        " the fix. The others need hardware or libraries that the tests lack, or are history, and cite public threads.",
         f"**{len(lessons)}** notebooks, about {sum(lesson.minutes for lesson in lessons) // 60} hours, come with "
         f"**{exercises}** exercises that check your code and explain the usual mistakes"
         " ([test](notebooks/course/tests/learn/test_exercises.py), [the map](notebooks/00_start_here.ipynb)).",
