@@ -347,6 +347,8 @@ def test_the_first_page_shows_its_programs_whole(site, browser):
     assert browser.execute_script(CUT_OFF) == []
     sizes = browser.execute_script(LETTERS)
     assert len(sizes) == 2 and min(sizes) >= 11  # of the picture for this width, and of the map
+    scale = "const map = [...document.querySelectorAll('.drawing svg')].at(-1); return map.clientWidth / map.viewBox.baseVal.width"
+    assert browser.execute_script(scale) == 1  # the map keeps its size, and scrolls
 
 
 def test_the_first_page_of_a_telephone_has_letters_that_one_can_read(site, browser):
