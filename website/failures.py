@@ -70,9 +70,10 @@ def menu(place: str) -> dict[str, Any]:
     name = place.rpartition("/")[2]
     first_pages = {"The course": notebooks()[0], **{part: pages[0] for part, pages in GUIDES.items()}}
     parts = [(file.rpartition(".")[0], title) for title, file in first_pages.items()]
+    chapters = [(f"{FAILURES}/{chapter_page(key)}", title) for key, title in CHAPTERS.items()]
     return {
         "site_parts": [("index", "Home"), *parts, (f"{API}/index", "The API")],
-        "chapters": [(f"{FAILURES}/{chapter_page(key)}", title) for key, title in CHAPTERS.items()],
+        "chapters": [(f"{FAILURES}/index", "All of them, by what one sees"), *chapters],
         "chapter": f"{FAILURES}/{chapter_page(chapter_of[name])}" if name in chapter_of else place,
     }
 
