@@ -68,7 +68,6 @@ EXERCISES = (
                 "not in place",
                 "you returned `x` as it was. `x.to(...)` does not move `x`, it returns a new tensor: return that "
                 "one, or write `x = x.to(...)`.",
-                "the first answer of a reader of this notebook, 2026",
                 answers=(lambda x, k: x,),
             ),
         ),
@@ -122,7 +121,6 @@ EXERCISES = (
                 "by the remainder",
                 "you took the remainder, which tells how many *rows* are missing for equal chunks, not how many GPUs "
                 "have none. 10 rows on 4 GPUs make chunks of 3, 3, 3 and 1, so no GPU is idle.",
-                "tried by a reader of this notebook, 2026",
                 answers=(
                     lambda rows, devices: (devices - rows % devices) % devices,
                     lambda rows, devices: devices - rows % devices,

@@ -193,7 +193,6 @@ EXERCISES = (
                 "half of the batch",
                 "you answered for one case: half of the batch is lost where an argument has one row and there are 2 "
                 "GPUs. On 4 GPUs it is 7 of 10 rows, and where all arguments have 10 rows it is none.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda sizes, devices: sizes[0] // 2,),
             ),
             Mistake(
@@ -211,14 +210,12 @@ EXERCISES = (
                 "the shortest argument",
                 "you returned the number of rows of the shortest argument. It decides how many *pieces* are used; the "
                 "rows that are lost are those of the first argument.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda sizes, devices: min(sizes),),
             ),
             Mistake(
                 "every piece is full",
                 "you counted every piece with `ceil(rows / devices)` rows. The last one has what is left: 10 rows on 4 "
                 "GPUs are 3, 3, 3 and 1.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_all_pieces_full,),
             ),
             Mistake(
@@ -265,7 +262,6 @@ EXERCISES = (
             Mistake(
                 "expand_as",
                 "`expand_as` takes *all* sizes from `like`, and you want one of them: its number of rows.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda x2, like: x2.expand_as(like),),
             ),
         ),
@@ -295,7 +291,6 @@ EXERCISES = (
                 "in any order",
                 "your test lets rows come back in a different order. A sum, a mean or a sorted list is the same in "
                 "every order, and row 3 would get the label of row 4. Compare each row with its own.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_compares_sums, _compares_means, _compares_sorted),
             ),
             Mistake(

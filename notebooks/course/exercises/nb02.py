@@ -180,14 +180,12 @@ EXERCISES = (
                 "four bytes each",
                 "you counted four bytes for each number. That is float32; a number of BatchNorm's counter takes eight, "
                 "and one in half precision two. `t.element_size()` knows, and so does `t.nbytes`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_four_bytes_each,),
             ),
             Mistake(
                 "what a file would hold",
                 "you counted the state dict, which is what a checkpoint holds. A buffer that was registered with "
                 "`persistent=False` is not in it, and is copied to every GPU nevertheless.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_by_state_dict,),
             ),
         ),
@@ -223,20 +221,17 @@ EXERCISES = (
                 "where each of them lies",
                 "you joined the outputs where they lie, and each lies on the GPU of its replica. `torch.cat` wants all "
                 "of them on one device, so move each to `device` first.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_plain_cat,),
             ),
             Mistake(
                 "tensors only",
                 "you treated every output as a tensor. A replica may return a dict or a tuple, which is joined key by "
                 "key or position by position.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_cat_of_rows,),
             ),
             Mistake(
                 "no rows to join",
                 "a loss has no dimension, so `torch.cat` has nothing to join it along. Make a row of it first.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_cat_of_moved,),
             ),
         ),

@@ -209,7 +209,6 @@ EXERCISES = (
                 "within its GPU",
                 "you gave the weight of a row in the mean of its own GPU. Of these means the mean is taken once more, "
                 "so each is divided by the number of replicas that ran. All weights together make 1.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_within_its_gpu,),
             ),
         ),
@@ -238,7 +237,6 @@ EXERCISES = (
                 "its own mean, scaled",
                 "you divided by the process's own count and undid DDP's average. The processes' means then add up to "
                 "their sum; divide by the count of *all* processes instead.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_own_mean_scaled,),
             ),
             Mistake(

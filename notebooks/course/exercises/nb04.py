@@ -454,7 +454,6 @@ EXERCISES = (
                 "in evaluation",
                 "your test calls `module.eval()`. One of the modules is wrong in training alone: it measures each row "
                 "by those on the same GPU, as batch norm does (notebook 02). Test the mode in which a module is used.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_in_evaluation,),
             ),
             Mistake(
@@ -512,40 +511,34 @@ EXERCISES = (
             Mistake(
                 "none at first",
                 "you gave a thread no device until it chooses one. It starts with cuda:0.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_none_at_first,),
             ),
             Mistake(
                 "exit changes nothing",
                 "you left the device as it is where a `with` ends. It goes back to what was current before the `with`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_exit_ignored,),
             ),
             Mistake(
                 "one device remembered",
                 "you kept one device to go back to for each thread. A `with` inside a `with` overwrites it: keep a "
                 "stack.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_one_remembered,),
             ),
             Mistake(
                 "a with wins",
                 "you let a `with` win over a `set_device` inside it. `set_device` works at once, also in there.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_with_wins,),
             ),
             Mistake(
                 "outlives the with",
                 "you let a `set_device` inside a `with` outlive it. At its end the `with` puts back what was current "
                 "before it, whatever was set in between.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_outlives_the_with,),
             ),
             Mistake(
                 "new tensors only",
                 "you returned the devices of the new tensors. The list has an entry for *every* event, the device "
                 "right after it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_new_tensors_only,),
             ),
         ),

@@ -222,14 +222,12 @@ EXERCISES = (
                 "dicts",
                 "you made a dict for each replica. `parallel_apply` calls `module(*arguments)` with each list; dicts "
                 "of arguments by name are its third parameter, `kwargs_tup`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda blobs, names: [{name: blob[name] for name in names} for blob in blobs],),
             ),
             Mistake(
                 "one list for all",
                 "you put the arguments of all devices into one list. `parallel_apply` takes a list *of lists*, one for "
                 "each replica.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda blobs, names: [blob[name] for blob in blobs for name in names],),
             ),
         ),
@@ -280,14 +278,12 @@ EXERCISES = (
                 "a copy is not a replica",
                 "you put a `deepcopy` of the model on cuda:1. It has weights of its own: its gradients do not arrive "
                 "in the model, and no optimizer changes it. `replicate` copies *and* connects.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_deep_copy, _deep_copies),
             ),
             Mistake(
                 "no step",
                 "your losses are those of a model that does not change: `optimizer.step()` is missing, or the "
                 "optimizer has the weights of a copy.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_no_step,),
             ),
             Mistake(

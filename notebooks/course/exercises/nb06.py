@@ -274,20 +274,17 @@ EXERCISES = (
                 "moved, not copied",
                 "you moved outputs that are copied. `gather` writes all rows into a new tensor, those of GPU 0 as "
                 "well, and the outputs of the replicas are still there.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_own_rows_not_copied, _moved),
             ),
             Mistake(
                 "no copies of the weights",
                 "you left the weights on GPU 0 alone. Each replica has a copy of all of them until backward is over.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_no_copies_of_the_weights,),
             ),
             Mistake(
                 "gradients",
                 "you counted gradients. At this moment there are none: `zero_grad()` has made them None, and backward "
                 "has not begun.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_with_gradients, _gradients_everywhere),
             ),
         ),
@@ -327,7 +324,6 @@ EXERCISES = (
             Mistake(
                 "all rows alike",
                 "your test gives all rows the same loss. Then the mean of any of them is the mean of all.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_all_alike,),
             ),
             Mistake(
@@ -370,21 +366,18 @@ EXERCISES = (
                 "where the rows go",
                 "you took rows from the first GPU until its extra was made up for, and forgot that the others take "
                 "these rows over, and grow.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_others_do_not_grow, _others_do_not_grow_from_0, _others_do_not_grow_rounded_up),
             ),
             Mistake(
                 "the smaller of two",
                 "you found the best peak, and of the numbers that reach it the smallest. The largest is asked for: it "
                 "leaves less work to the others.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_smaller_of_two,),
             ),
             Mistake(
                 "a rounded formula",
                 "your formula is right for rows that can be cut into pieces. Rows are whole: compare the peaks of the "
                 "numbers around it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_rounded,),
                 recognise=_is_near_the_formula,
             ),

@@ -456,7 +456,6 @@ EXERCISES = (
                 "you changed the parameters themselves in place, and autograd refuses that outside of "
                 "`torch.no_grad()`. Average their gradients, before the step: `parameter.grad` is not a leaf, and "
                 "needs no `no_grad`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_weights_averaged_under_autograd,),
                 recognise=_refused_by_autograd,
             ),
@@ -464,7 +463,6 @@ EXERCISES = (
                 "zero_grad forgotten",
                 "you left out `optimizer.zero_grad()`. backward() adds to the gradient of the step before, which has "
                 "been averaged already, so from the second step on the sum is wrong.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_never_zeroed,),
             ),
             Mistake(
@@ -535,7 +533,6 @@ EXERCISES = (
                 "as sets",
                 "your test puts the rows into a `set`, which forgets how often each was there: two ranks that both "
                 "see all twelve rows pass it. Sort the rows of both ranks, and compare the list.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_as_sets, _as_sets_of_both),
             ),
             Mistake(
@@ -596,7 +593,6 @@ EXERCISES = (
                 "own variance",
                 "the mean is that of all rows, and the variance is that of this rank's own rows. It needs the rows of "
                 "all ranks as the mean does: add up the squares, too.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_own_variance, _own_rows_around_the_mean),
             ),
             Mistake(

@@ -340,7 +340,6 @@ EXERCISES = (
                 "different when asked again",
                 "your shuffle has no seed, so each rank shuffles differently, and nobody can repeat the run. Seed a "
                 "generator with what all ranks know.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_unseeded,),
                 recognise=partial(_first_fault, NOT_AGAIN),
             ),
@@ -364,7 +363,6 @@ EXERCISES = (
                 "too many",
                 "you repeat more pictures than you need to. Where the ranks divide them, none is repeated: "
                 "`-pictures % world_size` is 0 then, and `world_size - pictures % world_size` is not.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_one_more_each,),
                 recognise=partial(_first_fault, TOO_MANY),
             ),
@@ -400,7 +398,6 @@ EXERCISES = (
                 "a collective under `if wish`",
                 "you call the collective in some steps and not in others, such as under `if wish`. The ranks that do "
                 "not wish to stop never come to it, so who does waits for them, or meets their next all_reduce.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_only_with_a_wish,),
                 recognise=_in_some_steps,
             ),
@@ -447,13 +444,11 @@ EXERCISES = (
                 "not through",
                 "you returned every rank that is not through the collective. Those that wait in it are not through it "
                 "either, and they came.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_not_through,),
             ),
             Mistake(
                 "the shortest list",
                 "you returned the ranks with the shortest list. Where nobody waits that is not a rank that is missing.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_shortest,),
             ),
             Mistake(

@@ -322,21 +322,18 @@ EXERCISES = (
             Mistake(
                 "rounded down",
                 "you rounded the rows of a rank down. `chunk` rounds up: of 10 rows the first of four ranks gets 3.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_rounded_down,),
             ),
             Mistake(
                 "no whole gradient",
                 "you forgot a gradient: backward makes the gradient of the whole layer, and only then are its parts "
                 "dealt out. For that moment the weight and its gradient are both there, whole.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_no_whole_gradient,),
             ),
             Mistake(
                 "12 bytes",
                 "you kept 12 bytes for every weight. The weight, its gradient and AdamW's two numbers are four times "
                 "4 bytes, 16.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_twelve_bytes,),
             ),
         ),

@@ -253,7 +253,6 @@ EXERCISES = (
                 "gradients forgotten",
                 "you counted what is sent within a group. The groups see different words, so their gradients have to "
                 "be averaged, too, as under DDP.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_inside_alone,),
             ),
             Mistake(
@@ -267,7 +266,6 @@ EXERCISES = (
                 "all parameters",
                 "you let each GPU send the gradients of all parameters. It holds one part in n of them, and sends the "
                 "gradient of that part.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_all_parameters,),
             ),
             Mistake(
@@ -315,14 +313,12 @@ EXERCISES = (
                 "what sends least",
                 "you took the plan that sends least of those that fit. Bytes are not all alike: those of a pipeline "
                 "are few, and its GPUs are idle while they wait. Take the first plan of the list that fits.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_least_sent,),
             ),
             Mistake(
                 "what holds least",
                 "you took the plan that holds least of those that fit. Memory that stays free does nothing for you; "
                 "take the first plan of the list that fits.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_least_held,),
             ),
             Mistake(

@@ -340,14 +340,12 @@ EXERCISES = (
                 "a row for each cell",
                 "your table has a row for each cell, with the numbers of all its anchors. A row for each anchor has "
                 "five.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_a_row_for_each_cell,),
             ),
             Mistake(
                 "the sizes of this notebook",
                 "you wrote sizes of this notebook's output into the function. It has to do for any number of pictures, "
                 "anchors and cells; ask `output.shape`, or leave one size to -1.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_three_anchors, _this_output),
             ),
         ),
@@ -381,39 +379,33 @@ EXERCISES = (
                 "the first picture only",
                 "your test looks at the rows of the first picture. A program that returns them for every picture of "
                 "the batch passes.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_first_picture_only,),
             ),
             Mistake(
                 "logits only",
                 "your test looks at the first number of each row. A program that loses the four deltas passes.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_logits_only,),
             ),
             Mistake(
                 "half of the place",
                 "the numbers of your output tell the channel that they come from, or the cell, and not both. A program "
                 "that mixes up the other one passes. Let every number be a different one.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_channels_only, _cells_only),
             ),
             Mistake(
                 "in any order",
                 "your test sees that no number is lost, and not where it is: the sum is the same in any order.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_the_sum, _the_sum_and_the_shape),
             ),
             Mistake(
                 "one wrong program",
                 "your test refuses the wrong program that you have met, and lets all other wrong ones pass. Say what "
                 "is right, not what is wrong.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_not_the_reshape,),
             ),
             Mistake(
                 "expects the reshape",
                 "your test wants what `reshape` alone gives, which is the wrong order. It fails on the right programs.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_the_reshape,),
             ),
             Mistake(
@@ -426,21 +418,18 @@ EXERCISES = (
             Mistake(
                 "one picture",
                 "your test has one picture. A program that mixes the pictures of a batch passes.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_in_place, (1, 15, 4, 5)),),
             ),
             Mistake(
                 "a square map",
                 "your test has a map that is as high as it is wide. A program that takes the height for the width "
                 "passes.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_in_place, (2, 15, 4, 4)),),
             ),
             Mistake(
                 "one picture and a square map",
                 "your test has one picture, and a map that is as high as it is wide. A program that mixes the "
                 "pictures of a batch passes, and so does one that takes the height for the width.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_in_place, (1, 15, 4, 4)),),
             ),
             Mistake(
@@ -475,7 +464,6 @@ EXERCISES = (
                 "scores first",
                 "you return the scores first. `max(dim=1)` gives the largest values and then their positions. The "
                 "names are the positions, and they were asked for first.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_scores_first, _max_as_it_is),
             ),
             Mistake(
@@ -509,14 +497,12 @@ EXERCISES = (
                 "down the columns",
                 "you went down a column, where a region is a row. Its answers are compared with each other, not with "
                 "those of other regions: `dim=1`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_down_the_columns, _best_of_each_column),
             ),
             Mistake(
                 "regions left out",
                 "you left the regions of background out. They keep their row, with a low score, so the number of rows "
                 "does not depend on the picture.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_objects_only,),
             ),
         ),

@@ -305,20 +305,17 @@ EXERCISES = (
                 "the best box of each anchor",
                 "you compared with the maximum down a column. That is the best box of each *anchor*, which every "
                 "anchor has. A row holds the overlaps of one box: its best anchor is the maximum over `dim=1`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_best_of_each_anchor,),
             ),
             Mistake(
                 "on the threshold",
                 "an anchor that overlaps by exactly `positive_iou` is positive, and one that overlaps by exactly "
                 "`negative_iou` is left out: `>=` for the first, `<` for the second.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_more_than, _up_to, _both_strict),
             ),
             Mistake(
                 "thresholds of your own",
                 "you did not use the two thresholds that the function is called with.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_own_thresholds,),
             ),
         ),
@@ -353,14 +350,12 @@ EXERCISES = (
                 "half of the deltas",
                 "your test has a box that is as large as its anchor, or one that has the same middle. Then two of the "
                 "four deltas are 0, and what is wrong with them does not show.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_same_size, _same_size_and_ratio, _same_middle),
             ),
             Mistake(
                 "always fails",
                 "your test fails on every program, also on the right ones; the error below says why. (`encode` takes "
                 "the boxes first and the anchors second.)",
-                "tried by a reader of this notebook, 2026",
                 answers=(_exchanged,),
             ),
             Mistake(
@@ -408,21 +403,18 @@ EXERCISES = (
                 "area by area",
                 "you looked at each area alone. An anchor may lie half in one area and half in its neighbour, so what "
                 "it shares with all of them is added up.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_area_by_area, _largest_share),
             ),
             Mistake(
                 "not clamped",
                 "you multiplied sides that are negative. Where a box lies to the left of an area and above it, both "
                 "are, and their product looks like something shared: `clamp(min=0)` first.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_not_clamped,),
             ),
             Mistake(
                 "inside or not",
                 "you asked whether the anchor, or its middle, lies in the area, or whether they touch at all. What "
                 "counts is the share: more than half.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_wholly_inside, _middle_inside, _any_overlap),
             ),
         ),

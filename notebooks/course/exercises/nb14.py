@@ -284,26 +284,22 @@ EXERCISES = (
                 "on the threshold",
                 "you removed a box that overlaps a kept one by exactly the threshold. It goes only if it overlaps by "
                 "*more*.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_at_the_threshold,),
             ),
             Mistake(
                 "itself",
                 "you let a box remove itself: its overlap with itself is 1. Compare it with the boxes above it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_removes_itself,),
             ),
             Mistake(
                 "one box alone",
                 "you compared each box with one other only, the row above it or the box that was kept last. Every box "
                 "that was kept may remove it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_last_kept, _row_above),
             ),
             Mistake(
                 "a mask",
                 "you return a mask. The numbers of the rows that stay were asked for.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_as_a_mask,),
             ),
         ),
@@ -331,19 +327,16 @@ EXERCISES = (
                 "a fixed number of rounds",
                 "you stop after a fixed number of rounds. How many are needed depends on the longest chain of the "
                 "batch; go on until nothing changes.",
-                "tried by a reader of this notebook, 2026",
                 answers=tuple(partial(_rounds, count) for count in range(2, 8)),
             ),
             Mistake(
                 "one picture is done",
                 "you stop as soon as nothing changes in one picture. The others may still need more rounds.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_until_one_is_done, _until_the_first_is_done),
             ),
             Mistake(
                 "i and j exchanged",
                 "you let the worse box remove the better one. Row i of `suppresses` says whom box i may remove.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_exchanged,),
             ),
         ),
@@ -378,20 +371,17 @@ EXERCISES = (
                 "a chain read backwards",
                 "a program that takes the worst box first passes your test. It keeps as many boxes as a right one, and "
                 "of a chain of three even the same ones. Two of the three boxes alone tell: which one stays?",
-                "tried by a reader of this notebook, 2026",
                 answers=(_chain_alone, _chain_in_pixels, _counts),
             ),
             Mistake(
                 "too few",
                 "your test only sees whether boxes that overlap are left. A program that removes too many passes.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_none_overlap,),
             ),
             Mistake(
                 "always fails",
                 "your test fails on every program, also on the right ones; the error below says why. (A program "
                 "returns a mask, true for each box that is kept, and not the numbers of rows.)",
-                "tried by a reader of this notebook, 2026",
                 answers=(_wants_numbers,),
             ),
             Mistake(

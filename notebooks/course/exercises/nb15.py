@@ -393,20 +393,17 @@ EXERCISES = (
                 "floor(x + 0.5)",
                 "you rounded with floor(x + 0.5) or int(x + 0.5). Below zero both go upwards: -1.5 becomes -1, and "
                 "away from zero is -2.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_floor_of_a_half_more, _cut_after_a_half),
             ),
             Mistake(
                 "rounded down",
                 "you rounded the corners down. Step 1 of the rule takes the nearest whole number.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_rounded_down,),
             ),
             Mistake(
                 "the cells that are covered",
                 "you took the cells that the box covers. That would be the better region, and it is not what the rule "
                 "says: it rounds both corners, and both corner cells belong to the region.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_covered_cells,),
             ),
             Mistake(
@@ -420,13 +417,11 @@ EXERCISES = (
                 "cropped first",
                 "you cut the region to the map and divided what was left. The rule divides first and cuts the bins "
                 "afterwards, so for a box that crosses the border the bins are different ones, and some are empty.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_crop_first,),
             ),
             Mistake(
                 "the maximum of nothing",
                 "you asked an empty bin for its maximum. It has none; by step 5 of the rule its value is 0.",
-                "tried by a reader of this notebook, 2026",
                 answers=(
                     partial(_empty_bins, torch.max),
                     partial(_empty_bins, torch.amax),
@@ -467,7 +462,6 @@ EXERCISES = (
                 "too tolerant",
                 "your test allows about half a cell, which is the very thing to find. Right programs are off by "
                 "far less, so a pixel is enough.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_within, 7.9), partial(_within, 8.5), partial(_within, 11)),
                 recognise=_too_tolerant,
             ),
@@ -490,7 +484,6 @@ EXERCISES = (
                 "your test refuses programs that read at the right place. A right program may take more points in "
                 "each bin. The mean of its points is the same only on a map that rises evenly, and even there only "
                 "within rounding: compare on such a map, with a tolerance.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_random_map, _to_the_last_bit),
                 recognise=_wants_more_than_the_place,
             ),
@@ -532,41 +525,35 @@ EXERCISES = (
             Mistake(
                 "the last of equals",
                 "of equal cells you took the last one. RoI pooling noted the first, row by row.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_shared_out, _last_of_the_ties),),
             ),
             Mistake(
                 "written over",
                 "you write a gradient over the one that is there. A cell can win in several bins, and then their "
                 "gradients are added up: `+=`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_written_over,),
             ),
             Mistake(
                 "the width of the map",
                 "you divided the argmax of the crop by the width of the map. It counts within the crop, whose rows are "
                 "`right - left` cells long.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_shared_out, _width_of_the_map),),
             ),
             Mistake(
                 "a place in the crop",
                 "you took the row and the column in the crop for those of the map. The crop begins at row `top` and "
                 "column `left`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(partial(_shared_out, _place_in_the_crop),),
             ),
             Mistake(
                 "the maximum of nothing",
                 "you asked an empty bin where its maximum is. It has none, so its gradient goes nowhere.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_no_look_at_empty_bins,),
             ),
             Mistake(
                 "larger than zero",
                 "your search for the largest feature begins at 0, so a bin that holds only zeros has no winner. "
                 "Its first cell gets the gradient.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_largest_above_zero,),
             ),
         ),

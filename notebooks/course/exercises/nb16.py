@@ -326,14 +326,12 @@ EXERCISES = (
                 "the size on the class",
                 "the places are kept in ctx, but the size of x is still kept on the class. A call with fewer rows or "
                 "columns changes it before backward reads it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_SizeOnClass,),
             ),
             Mistake(
                 "a bare .cuda()",
                 "`.cuda()` puts the zeros on the current GPU, wherever the gradient is. `gradient.new_zeros(...)` puts "
                 "them beside it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_BareCuda,),
             ),
             Mistake(
@@ -347,7 +345,6 @@ EXERCISES = (
                 "a slot for each GPU",
                 "you gave each GPU a slot of its own. Two GPUs no longer disturb each other, but two calls on the same "
                 "GPU still do.",
-                "one step away from the solution: 2026",
                 answers=(_SlotForEachGpu,),
             ),
             Mistake(
@@ -355,7 +352,6 @@ EXERCISES = (
                 "you keep the places on a stack. Backward runs through the calls in reverse order, so it often finds "
                 "its own on top, but not after a call without a backward, and not on two GPUs, whose backwards run at "
                 "the same time.",
-                "one step away from the solution: 2026",
                 answers=(_Stack,),
             ),
             Mistake(
@@ -401,7 +397,6 @@ EXERCISES = (
                 "backward through both",
                 "your backward goes through both calls, in reverse order, and so a stack hands each call its own "
                 "argmax. A call that is never followed by a backward, such as one for validation, is the harder test.",
-                "one step away from the solution: 2026",
                 answers=(_backward_through_both,),
             ),
             Mistake(

@@ -237,7 +237,6 @@ EXERCISES = (
                 "divided by the rows",
                 "you divide by `ph` where the length of a row is meant. A row has `pw` numbers, so `index // pw` "
                 "counts the rows that lie behind you. Where a bin has as many rows as columns nobody notices.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_pools(_by_rows),),
             ),
             Mistake(
@@ -252,7 +251,6 @@ EXERCISES = (
                 "regions run fastest",
                 "you took the index apart from the wrong end. The *first* dimension runs slowest, so the region is "
                 "what is left after all other divisions.",
-                "one step away from the solution: 2026",
                 answers=(_pools(_regions_first),),
             ),
             Mistake(
@@ -313,13 +311,11 @@ EXERCISES = (
                 "every image",
                 "you also collect from regions of other images. The same position exists in each of them; compare "
                 "`images[r]` with your own.",
-                "one step away from the solution: 2026",
                 answers=(_collects(every_image=True),),
             ),
             Mistake(
                 "every channel",
                 "you also collect from other channels. The same position exists in each plane.",
-                "one step away from the solution: 2026",
                 answers=(_collects(every_channel=True),),
             ),
             Mistake(
@@ -360,14 +356,12 @@ EXERCISES = (
                 "the index for the position",
                 "you compare argmax with the index of the thread. An argmax is a position in its own plane, and the "
                 "index counts the planes before yours, too.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_collects(plane_too=True),),
             ),
             Mistake(
                 "the largest one",
                 "you keep the largest gradient. The maximum was taken in forward; in backward everything that was sent "
                 "to a cell is added up.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_collects(largest=True),),
             ),
         ),

@@ -290,14 +290,12 @@ EXERCISES = (
             Mistake(
                 "left on the CPU",
                 "your results stay on the CPU, where NumPy made them. They belong on the device of the scores.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_brought(lambda result, scores: result),),
             ),
             Mistake(
                 "the others",
                 "of `others`, too, the tensors become arrays, and what is an array already has no `.cpu()`: ask "
                 "`isinstance(x, torch.Tensor)` for each.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_others_as_they_are, _others_as_tensors),
             ),
             Mistake(
@@ -346,14 +344,12 @@ EXERCISES = (
                 "a count that is 1 at least",
                 "you count at least one of each. Without foreground all classes weigh 1, and yours gives the "
                 "background 1 / background.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_weighed(lambda foreground, background: foreground.clamp(min=1) / background.clamp(min=1)),),
             ),
             Mistake(
                 "upside down",
                 "you divided background by foreground. There is far more background, and its weight is to make up for "
                 "that: foreground / background.",
-                "tried by a reader of this notebook, 2026",
                 answers=(
                     _weighed(
                         lambda foreground, background: background / foreground if foreground and background else 1
@@ -363,7 +359,6 @@ EXERCISES = (
             Mistake(
                 "a share of all rows",
                 "you divided by the number of all rows. The weight is foreground / background.",
-                "tried by a reader of this notebook, 2026",
                 answers=(
                     _weighed(
                         lambda foreground, background: (
@@ -440,7 +435,6 @@ EXERCISES = (
             Mistake(
                 "shapes only",
                 "your test looks at the shape of the result. Right or wrong, it has the same.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_shapes,),
             ),
         ),

@@ -335,7 +335,6 @@ EXERCISES = (
                 "left on the CPU",
                 "your result is on the CPU, and `gather` takes results from GPUs alone, so the loss is never reached. "
                 "Bring it back with `.to(x.device)`.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda x: x.cpu(),),
             ),
             Mistake(
@@ -365,14 +364,12 @@ EXERCISES = (
                 "nothing stops",
                 "you used operations that autograd knows. A copy, or a trip over the CPU and back, is undone in "
                 "backward on the right device. The crime needs a backward of its own.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda x: x.clone(), lambda x: x.cpu().to(x.device)),
                 recognise=_nothing_stops,
             ),
             Mistake(
                 "other words",
                 "backward stops, but its error says nothing of devices. The report does.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_changed_in_place,),
                 recognise=_other_error,
             ),
@@ -415,7 +412,6 @@ EXERCISES = (
             Mistake(
                 "the gradient left on the CPU",
                 "your gradient stays on the CPU, and the engine stops: the gradient of x belongs on the device of x.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_squaring(_home, _left),),
             ),
             Mistake(
@@ -439,7 +435,6 @@ EXERCISES = (
                 "the derivative",
                 "your gradient has the right place and the wrong values: x * x changes by 2 * x, so the gradient is "
                 "2 * x * grad.",
-                "tried by a reader of this notebook, 2026",
                 answers=(
                     _differentiated(lambda x, grad: x * grad),
                     _differentiated(lambda x, grad: 2 * grad),
@@ -457,7 +452,6 @@ EXERCISES = (
                 "autograd's own",
                 "no Function has a part in your result. What autograd knows, like x * x, needs none; what NumPy "
                 "computes does, and `requires_grad_()` on its result gives it no history. Write both halves.",
-                "tried by a reader of this notebook, 2026",
                 answers=(lambda x: x * x,),
             ),
             Mistake(

@@ -335,14 +335,12 @@ EXERCISES = (
             Mistake(
                 "one parameter of each part",
                 "you look at one parameter of each part, the first or the last. It may rest while the others move.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_first_parameter, _last_parameter),
             ),
             Mistake(
                 "one number for each part",
                 "you compare one number for each part, a sum or a mean. Numbers that move against each other leave it "
                 "as it is; compare the parameters themselves.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_one_number,),
             ),
             Mistake(
@@ -362,7 +360,6 @@ EXERCISES = (
             Mistake(
                 "the other way round",
                 "you named the parts that moved. Asked for are those that did not.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_moved,),
             ),
         ),
@@ -406,7 +403,6 @@ EXERCISES = (
                 "a tolerance",
                 "you allow the losses to differ a little. The right run computes the same numbers in the same order, "
                 "so its losses are equal to the last bit, and a small difference is a fault that is still small.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_about(0.1), _about(1e-4), _about_relative(0.1)),
             ),
             Mistake(

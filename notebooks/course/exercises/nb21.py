@@ -277,7 +277,6 @@ EXERCISES = (
                 "the first that fits",
                 "you take the first object that fits. A box prefers the one that it overlaps most, and leaves the "
                 "others to the boxes behind it.",
-                "tried by a reader of this notebook, 2026",
                 answers=(_first_that_fits,),
             ),
             Mistake(

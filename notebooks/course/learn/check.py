@@ -19,7 +19,6 @@ MOVED = Mistake(
     "you moved everybody: your function leaves a different GPU current, so every later bare `.cuda()` of this notebook "
     "would go there. Name the GPU, `x.to(device)`, or enter it for a few lines, `with torch.cuda.device(k):`.",
     '`set_device` is "discouraged in favor of" `torch.cuda.device`, says PyTorch\'s documentation, 2.15',
-    answers=(),
 )
 
 _hints_seen: dict[str, int] = {}  # steps taken in this kernel, for when nothing is kept on disk
@@ -107,7 +106,7 @@ def _judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
             return Verdict(False, f'not solved yet. First hint: learn.hint("{exercise.key}")')
         if moved is not None:
             after = f"After {case.show(exercise.name)} the current GPU was {moved}, before it {around.device}."
-            return Verdict(False, f"not yet: {MOVED.message} ({MOVED.source})\n  {after}", MOVED)
+            return Verdict(False, f"{_lead(MOVED)}\n  {after}", MOVED)
     if raised is not None:
         mistake = next((m for m in exercise.mistakes if _raises(m, case, raised)), None)
         call = f"{case.show(exercise.name)} raises {type(raised).__name__}: {_first_line(raised)}"
@@ -128,7 +127,9 @@ def _call(case: Case, function: Callable[..., Any]) -> Any:
 
 
 def _lead(mistake: Mistake | None) -> str:
-    return "not yet." if mistake is None else f"not yet: {mistake.message} ({mistake.source})"
+    if mistake is None:
+        return "not yet."
+    return f"not yet: {mistake.message}" + (f" ({mistake.source})" if mistake.source else "")
 
 
 def _first_difference(exercise: Exercise, given: Sequence[Any], expected: Sequence[Any]) -> int | None:

@@ -85,15 +85,17 @@ class Program:
 class Mistake:
     """A wrong answer known by its behaviour.
 
+    message: what such a program does, and what torch does instead. It says "you" only of what every program that is
+    recognised must do: the checker sees results, and different programs give the same ones;
+    source: the post or issue where someone made it, or "" where nobody has to be quoted for a slip;
     answers: functions that make the mistake, one for each way of writing it that gives different values;
-    message: what the reader did, and what torch does instead; source: the post or issue where someone did;
     recognise: (cases, given) -> bool, where agreement with one of `answers` in every case is too narrow.
     """
 
     name: str
     message: str
-    source: str
-    answers: tuple[Callable[..., Any], ...]
+    source: str = ""
+    answers: tuple[Callable[..., Any], ...] = ()
     recognise: Callable[[Sequence[Case], Sequence[Any]], bool] | None = None
 
 
