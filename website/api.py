@@ -8,6 +8,7 @@ MODULES = {
     "multigpu": ("explain", "failures", "lint.finding"),
 }
 RECIPES = ("determinism", "inplace", "param_groups", "schedules")  # files to copy, each of which stands alone
+ORDER = "PYTEST_DONT_REWRITE"  # a last paragraph that begins with this word
 INDEX = """\
 # The API
 
@@ -35,7 +36,12 @@ def documented(module: str) -> str:
 
 
 def with_code(app: object, what: str, name: str, item: object, options: object, lines: list[str]) -> None:
-    """Mark the programs of a docstring as code: blocks indented by four after an empty line. Called by autodoc."""
+    """Mark the programs of a docstring as code: blocks indented by four after an empty line. Called by autodoc.
+
+    A paragraph that is an order to pytest is nothing for readers.
+    """
+    if ORDER in "\n".join(lines):
+        del lines[next(k for k, line in enumerate(lines) if ORDER in line) :]
     lines[:] = with_returns(lines)
     marked: list[str] = []
     for k, line in enumerate(lines):

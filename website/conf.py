@@ -18,6 +18,7 @@ nb_code_prompt_hide = "Close the {type}"
 nb_ipywidgets_js = {}  # widgets need a kernel, and their scripts would be asked from a third party
 myst_heading_anchors = 5  # the anchors that GitHub makes
 default_role = "code"
+smartquotes = False  # `--option` in a sentence must stay what a reader can type
 autodoc_typehints_format = "short"
 add_module_names = False
 suppress_warnings = ["myst.header", "myst.strikethrough"]

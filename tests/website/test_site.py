@@ -6,6 +6,7 @@ an address, because those have more links.
 
 import functools
 import http.server
+import importlib
 import json
 import re
 import subprocess
@@ -22,7 +23,7 @@ pytest.importorskip("sphinx", reason="the site is built by Sphinx")
 
 from multigpu.failures import catalogue
 from multigpu.failures.match import answer
-from website import build, layout
+from website import api, build, layout
 
 # Each of these tests needs the whole site, which takes a minute to build, and most of them open it in a browser.
 pytestmark = [pytest.mark.starts_early, pytest.mark.exhaustive]
@@ -194,6 +195,22 @@ def test_the_site_is_small_and_complete(site):
     shown = set(pages(site))
     assert {path.replace(".ipynb", ".html") for path in layout.notebooks()} <= shown
     assert len([page for page in shown if page.startswith("failures/")]) > 150
+
+
+def test_commands_are_shown_as_they_must_be_typed(site):
+    """No option has a typographic dash, and no `__init__` has lost its underscores to bold letters."""
+    changed = re.compile(r"(?<=\s)[–—]+[a-z]\w*|<strong>(?:init|new|len|getattr|dict|file|version|name|main)</strong>")
+    for page in pages(site):
+        text = (site / page).read_text(encoding="utf-8")
+        assert changed.findall(text[text.find("<article") : text.rfind("</article")]) == [], page
+
+
+@pytest.mark.parametrize("module", [name for name in api.pages() if hasattr(importlib.import_module(name), "__all__")])
+def test_the_page_of_a_module_documents_its_public_names(site, module):
+    page = (site / layout.API / f"{module}.html").read_text(encoding="utf-8")
+    names = importlib.import_module(module).__all__
+    assert names and [name for name in names if f'.{name}"' not in page] == []
+    assert api.ORDER not in page
 
 
 def faults_at(browser, width: int) -> list[str]:

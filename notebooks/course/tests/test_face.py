@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 from course import face
 
 CHARACTERS = 95  # of code: 97 of 8.16 px fit into the 798 px of a column at GitHub, and 95 into one of our own site
@@ -54,3 +56,10 @@ def test_no_line_of_code_is_wider_than_its_column_at_github():
     assert len(blocks) > 5
     wide = [line for block in blocks for line in block.splitlines() if len(line) > CHARACTERS]
     assert wide == [], "a part of it can be read only after scrolling"
+
+
+@pytest.mark.parametrize("subject", ["scatter", "pinning", "roi_pooling", "grouped_convolution", "einsum"])
+def test_the_first_page_leads_from_a_subject_to_its_notebook_and_its_helper(subject):
+    lines = face.README.read_text(encoding="utf-8").lower().splitlines()
+    named = [line for line in lines if f"*{subject}*".replace("_", " ") in line or f"*device {subject}*" in line]
+    assert any(re.search(rf"notebooks/\d\d_\w*{subject}\w*\.ipynb", line) and " copy " in line for line in named)

@@ -55,3 +55,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)  # for completion, and for pages that are made from docstrings
