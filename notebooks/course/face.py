@@ -4,7 +4,9 @@ python -m course.face     # writes docs/images/ten_rows_in.svg, the same for tel
 """
 
 import re
+import sys
 from importlib import import_module
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -16,6 +18,7 @@ from course.figures.flow import Flow
 from course.figures.scatter_flow import scatter_flow
 from course.figures.svg import Figure
 from course.files import NOTEBOOKS
+from course.generated import write_or_check
 from course.step_trace import trace_step
 from multigpu.failures import catalogue
 
@@ -91,9 +94,10 @@ def readme() -> str:
     return NUMBERS.sub(lambda _: numbers(), text)
 
 
+def files() -> dict[Path, str]:
+    """What this module writes, by its place."""
+    return {PICTURE: picture().markup, NARROW_PICTURE: picture(narrow=True).markup, README: readme()}
+
+
 if __name__ == "__main__":
-    PICTURE.parent.mkdir(exist_ok=True)
-    picture().save(PICTURE)
-    picture(narrow=True).save(NARROW_PICTURE)
-    README.write_text(readme(), encoding="utf-8")
-    print(f"written: {PICTURE.relative_to(ROOT)}, {NARROW_PICTURE.name} and the numbers in {README.name}")
+    sys.exit(write_or_check(__doc__, files))

@@ -3,9 +3,11 @@
 `python -m course.failures_page` writes it.
 """
 
+import sys
 from itertools import groupby
 from pathlib import Path
 
+from course.generated import write_or_check
 from multigpu.failures import CHAPTERS, Failure, catalogue
 from multigpu.failures.page import place
 
@@ -29,11 +31,10 @@ FIELD = "from course.failures_search import search\n\nsearch()"
 
 def notebook_page() -> str:
     """The whole of notebooks/failures.ipynb, as the notebook tool would store it."""
-    import nbformat
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
     from course.failures_search import search
-    from course.store import normal_form
+    from course.store import as_text, normal_form
 
     words = {"text/plain": search()._repr_mimebundle_()["text/plain"]}
     field = new_code_cell(FIELD, execution_count=1)
@@ -41,7 +42,7 @@ def notebook_page() -> str:
     cells = [new_markdown_cell(HEADER.format(count=len(catalogue())).strip()), field]
     for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
         cells.append(new_markdown_cell("\n".join([f"## {CHAPTERS[chapter]}\n", *_table(list(entries))])))
-    return nbformat.writes(normal_form(new_notebook(cells=cells))).rstrip("\n") + "\n"
+    return as_text(normal_form(new_notebook(cells=cells)))
 
 
 def _table(entries: list[Failure]) -> list[str]:
@@ -55,4 +56,4 @@ def _table(entries: list[Failure]) -> list[str]:
 
 
 if __name__ == "__main__":
-    NOTEBOOK_PAGE.write_text(notebook_page(), encoding="utf-8", newline="\n")
+    sys.exit(write_or_check(__doc__, lambda: {NOTEBOOK_PAGE: notebook_page()}))

@@ -6,12 +6,14 @@ The words stand in `glossary.toml` beside this file. That each is explained befo
 """
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from course.files import NOTEBOOKS
+from course.generated import write_or_check
 
 DATA = Path(__file__).with_suffix(".toml")
 PAGE = NOTEBOOKS.parent / "docs" / "glossary.md"
@@ -71,4 +73,4 @@ def page(terms: list[Term]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(read_glossary()), encoding="utf-8")
+    sys.exit(write_or_check(__doc__, lambda: {PAGE: page(read_glossary())}))

@@ -7,6 +7,7 @@ the drawing is the output of a cell. Both are written without running the notebo
 """
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from nbformat import NotebookNode
 from course.figures.prerequisites import prerequisites
 from course.figures.svg import Figure
 from course.files import NOTEBOOKS
-from course.store import normal_form, write
+from course.generated import write_or_check
+from course.store import as_text, normal_form
 
 MAP = "## The map"
 DRAWING = "series.draw()"
@@ -111,6 +113,11 @@ def with_map(notebook: NotebookNode, folder: Path = NOTEBOOKS) -> NotebookNode:
     return normal_form(notebook)
 
 
+def files() -> dict[Path, str]:
+    """Notebook 00 with the map of today, as text."""
+    start = NOTEBOOKS / "00_start_here.ipynb"
+    return {start: as_text(with_map(nbformat.read(start, as_version=4)))}
+
+
 if __name__ == "__main__":
-    START = NOTEBOOKS / "00_start_here.ipynb"
-    write(with_map(nbformat.read(START, as_version=4)), START)
+    sys.exit(write_or_check(__doc__, files))

@@ -115,8 +115,13 @@ def short_traceback(error: Mapping[str, Any]) -> list[str]:
 def write(notebook: NotebookNode, path: Path) -> None:
     """Replace the file in one step: an interruption leaves the old one whole."""
     temporary = path.with_suffix(".ipynb.tmp")
-    temporary.write_text(nbformat.writes(notebook).rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+    temporary.write_text(as_text(notebook), encoding="utf-8", newline="\n")
     temporary.replace(path)
+
+
+def as_text(notebook: NotebookNode) -> str:
+    """The text of a notebook's file."""
+    return nbformat.writes(notebook).rstrip("\n") + "\n"
 
 
 def comparable(notebook: NotebookNode) -> list[tuple]:

@@ -4,6 +4,7 @@ Writes, beside this file, `dynamic.pdparams` (names of the layers), `static.pdpa
 `fluid.io.load_program_state` gives them) and `output.npz` (an input `x` and what Paddle makes of it, `y`).
 """
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ class Net(nn.Layer):
 
 def main():
     """Draw weights, none of them 0 or 1, run the network, save."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     random = np.random.RandomState(0)
     net = Net()
     net.eval()

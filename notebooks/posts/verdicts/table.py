@@ -1,5 +1,6 @@
 """Write docs/verdicts.md from the verdict tests: `python notebooks/posts/verdicts/table.py`."""
 
+import argparse
 import importlib
 import sys
 from collections import Counter
@@ -82,6 +83,7 @@ def _counts() -> str:
 
 def main() -> int:
     """Run the proofs; write the page when all of them hold."""
+    argparse.ArgumentParser(description=main.__doc__).parse_args()
     import pytest
 
     failed = pytest.main(["-q", "-p", "no:cacheprovider", *map(str, sorted(HERE.glob("test_post_*.py")))])

@@ -1,6 +1,8 @@
 """Write the page of the catalogue, docs/failures.md: `python -m multigpu.failures.page`, in a checkout."""
 
+import argparse
 import re
+import sys
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
@@ -107,10 +109,18 @@ def _fenced(text: str, language: str) -> str:
     return f"```{language}\n{text.strip()}\n```\n"
 
 
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page, or say whether it is out of date; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m multigpu.failures.page", description=main.__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if the page is out of date")
+    check = parser.parse_args(arguments).check
+    text = page()
+    stale = not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text
+    if stale and not check:
+        PAGE.write_text(text, encoding="utf-8", newline="\n")
+    print(f"docs/{PAGE.name}: {('out of date' if check else 'written') if stale else 'up to date'}")
+    return int(stale and check)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
