@@ -36,9 +36,11 @@ POSTS = {
 HEADER = """\
 # The posts, judged line by line
 
-Every entry is a ruling, and the claim of a post that it is about; the series is built on these posts. Every ruling is
-held by a test that runs it. The page is written by `python notebooks/posts/verdicts/table.py`, and a test fails when the
-page and the proofs disagree.
+Every entry is a ruling, and the claim of a post that it is about; the series is built on these posts. Every ruling has
+a test, and the test runs the claim wherever this project can. A rule of an old PyTorch is acted out from its source or
+its issue, which the entry names. What needs CuPy, TensorRT or a GPU is *not tried*, and the entry says what was looked
+at in its place. The page is written by `python notebooks/posts/verdicts/table.py`, and a test fails when the page and
+the proofs disagree.
 
 A ruling judges a claim in the post's own situation first, its versions and its numbers of GPUs, and then says what
 changes outside of it.
@@ -67,7 +69,9 @@ def page() -> str:
 
 def _entry(row: Verdict) -> str:
     """An entry of a list, because a table of six columns cannot be read on a narrow screen."""
-    shown = f"Shown in [{row.notebook}](../notebooks/{row.notebook}.ipynb), proved by `{row.proof}`."
+    shown = f"Proved by `{row.proof}`."
+    if row.notebook:
+        shown = f"Shown in [{row.notebook}](../notebooks/{row.notebook}.ipynb), proved by `{row.proof}`."
     return f"- **{row.ruling}**: {row.claim}\n\n  In the post: {row.place}.\n\n  {row.because} {shown}\n"
 
 

@@ -1,7 +1,9 @@
 """Post 000, Faster R-CNN on several GPUs (about 2017): its lines on the current device and on running by hand, run."""
 
 import copy
+import runpy
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from verdict import verdict
 
 import vgpu
 
+POSTS = Path(__file__).resolve().parents[1]
 THREADS, LOOP = "04_whose_gpu_is_it", "05_a_loop_of_ones_own"
 
 
@@ -149,15 +152,17 @@ class Echo(nn.Module):
     "000",
     "manual loop, `output_device = [0]`",
     claim="A list with one device sets where the result goes.",
-    ruling="incomplete",
-    because="In the case shown, where device 0 is current. A list is not a device and counts as none, which "
-    "means the current one: [1] lands on cuda:0, and [0] on whichever is current.",
+    ruling="typo",
+    because="`0` was meant. The gather of 2017 entered the device that it was given (`torch/cuda/comm.py`), and a list "
+    "cannot be entered, so the listing cannot have gathered as printed. Today a list counts as no device, which means "
+    "the current one: [1] lands on cuda:0.",
     notebook=LOOP,
 )
 def test_a_list_is_no_output_device():
     outputs = [torch.zeros(1).cuda(k) for k in (0, 1)]
-    assert torch_parallel.gather(outputs, 1).get_device() == 1
-    assert torch_parallel.gather(outputs, [0]).get_device() == 0  # the case shown
+    assert torch_parallel.gather(outputs, 0).get_device() == 0  # what was meant
+    with pytest.raises(ValueError, match="specified index or an integer"):
+        torch.cuda.set_device([0])  # as that gather did, before it made room for the result
     assert torch_parallel.gather(outputs, [1]).get_device() == 0
     with torch.cuda.device(3):
         assert torch_parallel.gather(outputs, [0]).get_device() == 3
@@ -189,9 +194,32 @@ def test_replicas_are_for_one_step():
 @verdict(
     "000",
     "np_to_variable",
-    claim="`.cuda()` puts everything on GPU 0; `.cuda(torch.cuda.current_device())` puts it on the GPU in use.",
+    claim="A bare `.cuda()` puts everything on GPU 0.",
+    ruling="right",
+    because="It did where the author met it: the workers of the `parallel_apply` that is quoted enter the device of "
+    "their input, and these came from the CPU, so cuda:0 stayed current in both.",
+    notebook=LOOP,
+)
+def test_in_the_workers_of_2017_all_goes_to_gpu_0():
+    quoted = runpy.run_path(str(POSTS / "000_parallel_apply.py"))["parallel_apply"]
+    places = quoted([Bare(), Bare()], [[torch.from_numpy(ARRAY)]] * 2)
+    assert places == ["cuda:0", "cuda:0"]
+
+
+class Bare(nn.Module):
+    """Says where a bare `.cuda()` puts its input."""
+
+    def forward(self, x):
+        return str(x.cuda().device)
+
+
+@verdict(
+    "000",
+    "np_to_variable, after the change",
+    claim="`.cuda(torch.cuda.current_device())` puts it on the GPU in use instead.",
     ruling="wrong",
-    because="The two are the same: a bare `.cuda()` means the current device, in every thread.",
+    because="It is the same line: a bare `.cuda()` means the current device, in every thread. What put everything on "
+    "GPU 0 was the thread, which the changed worker of the guide repairs.",
     notebook=LOOP,
 )
 def test_bare_cuda_is_the_current_device():

@@ -96,9 +96,10 @@ def test_there_are_four_calls(monkeypatch):
     "000",
     "source reading, comment on replicate",
     claim="replicate divides the model evenly over N devices.",
-    ruling="wrong",
-    because="Every device holds all parameters and buffers, copied for this step; what is divided is the "
-    "batch. (The comment in the manual loop, that the model is set to two GPUs, is right.)",
+    ruling="incomplete",
+    because="Every device holds all parameters and buffers, copied for this step; what is divided is the batch. The "
+    "Chinese can be read as a division and as a spread to each of the N; the comment in the manual loop, that the "
+    "model is set to two GPUs, shows that its author knew.",
     notebook=CALLS,
 )
 def test_replicate_copies_all_to_each():

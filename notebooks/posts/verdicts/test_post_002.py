@@ -261,6 +261,18 @@ def test_batchnorm_of_all_channels_is_batchnorm_of_each_group():
 
 @verdict(
     "002",
+    "4.1, `torch.modulist`",
+    claim="The FC layers are kept in a `torch.modulist`.",
+    ruling="typo",
+    because="`torch.nn.ModuleList` is meant, and the listing below has it. A plain list would hide the layers' weights "
+    "from `parameters()`.",
+)
+def test_module_list_is_in_nn():
+    assert not hasattr(torch, "modulist") and len([*nn.ModuleList([nn.Linear(2, 1)]).parameters()]) == 2
+
+
+@verdict(
+    "002",
     "4.1",
     claim="The serial head: one Linear a class in ragged groups, `gat`, a residual block and a score a class.",
     ruling="incomplete",

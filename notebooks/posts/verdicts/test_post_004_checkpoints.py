@@ -243,11 +243,39 @@ def test_linear_is_transposed():
     "004",
     "Paddle's weights, program",
     claim="`state_pp = list(_load_state().keys())`, then `torch.FloatTensor(state_pp[n])`.",
-    ruling="wrong",
-    because="A list of names is indexed by a name: TypeError. The values were in the dict.",
+    ruling="typo",
+    because="The dict is meant, without `list` and `keys`. As printed a list of names is indexed by a name: TypeError.",
     notebook=WEIGHTS,
 )
 def test_a_list_is_indexed_by_a_name():
-    state_pp = list(read_weights(PADDLE / "dynamic.pdparams").keys())
+    state = read_weights(PADDLE / "dynamic.pdparams")
     with pytest.raises(TypeError, match="list indices must be integers"):
-        torch.FloatTensor(state_pp["backbone.conv.weight"])
+        torch.FloatTensor(list(state.keys())["backbone.conv.weight"])
+    assert torch.as_tensor(state["backbone.conv.weight"]).shape == Twin().backbone.conv.weight.shape
+
+
+@verdict(
+    "004",
+    "Paddle's weights, program, `state_pp[n]`",
+    claim="The names of `named_modules()` find the arrays where names are the same.",
+    ruling="wrong",
+    because="The file names arrays and not modules, `backbone.conv.weight` and not `backbone.conv`: KeyError, with the "
+    "dict, too. `named_parameters()` has these names.",
+)
+def test_modules_are_not_arrays():
+    state, backbone = read_weights(PADDLE / "dynamic.pdparams"), Twin()
+    convolutions = [name for name, module in backbone.named_modules() if isinstance(module, nn.Conv2d)]
+    assert "backbone.conv" in convolutions and not set(convolutions) & set(state)
+    assert "backbone.conv.weight" in state and "backbone.conv.weight" in dict(backbone.named_parameters())
+
+
+@verdict(
+    "004",
+    "Paddle's weights, program, `//***`",
+    claim="`//***` stands for the lines of BatchNorm.",
+    ruling="typo",
+    because="A comment of C++: in Python `//` divides, and nothing stands before it: SyntaxError.",
+)
+def test_two_slashes_open_no_comment():
+    with pytest.raises(SyntaxError):
+        compile("if True:\n    //***\n", "listing", "exec")

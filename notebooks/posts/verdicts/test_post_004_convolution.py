@@ -1,5 +1,7 @@
 """Post 004, an engineer's notes on PyTorch (2021): convolution as unfold, matmul and fold, run line by line."""
 
+import importlib.util
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -96,11 +98,11 @@ def test_fold_adds_what_overlaps(image):
 
 @verdict(
     "004",
-    "how PyTorch convolves, the figure",
+    "how PyTorch convolves, the transpose",
     claim="Filter matrix times the transposed feature matrix is the output, Cout x (H x W).",
     ruling="right",
-    because="With positions as rows, as the figure draws them, the transpose is multiplied; `F.unfold` returns "
-    "that transpose already.",
+    because="The transpose is multiplied, so positions are rows in the text's feature matrix; `F.unfold` returns that "
+    "transpose already.",
     notebook=NOTEBOOK,
 )
 def test_filter_matrix_times_transposed_features(image):
@@ -109,6 +111,30 @@ def test_filter_matrix_times_transposed_features(image):
     output = filters.flatten(1) @ positions_as_rows.transpose(1, 2)
     assert output.shape == (2, 8, 7 * 8)
     torch.testing.assert_close(output.view(2, 8, 7, 8), F.conv2d(pixels, filters), rtol=1e-10, atol=1e-10)
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves, the call",
+    claim="`torch.nn.conv2d()` convolves.",
+    ruling="typo",
+    because="`torch.nn.functional.conv2d` is meant; `torch.nn` has the module `Conv2d` only.",
+)
+def test_conv2d_is_in_functional(image):
+    assert not hasattr(torch.nn, "conv2d")
+    assert F.conv2d(*image).shape == (2, 8, 7, 8)
+
+
+@verdict(
+    "004",
+    "how PyTorch convolves, a guess",
+    claim="PyTorch uses much of Caffe2.",
+    ruling="right then",
+    because="The two became one repository in 2018, and PyTorch's wheels held the package `caffe2` until late 2022 "
+    "(pytorch/builder pull request 1181). Today's do not.",
+)
+def test_the_wheel_holds_no_caffe2():
+    assert importlib.util.find_spec("caffe2") is None
 
 
 @verdict(

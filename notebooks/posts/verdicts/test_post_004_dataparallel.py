@@ -101,13 +101,15 @@ def test_the_first_gpu_holds_most() -> None:
     "004",
     "several GPUs, balance",
     claim="The official answer is DistributedDataParallel instead of DataParallel.",
-    ruling="right",
-    because="PyTorch's documentation recommends it even for a single machine; so says the docstring.",
+    ruling="incomplete",
+    because="PyTorch's docstring recommends it, even for a single machine, and does not speak of memory. It helps "
+    "there because it gathers nothing on one GPU.",
     notebook="07_ddp_by_hand",
 )
 def test_the_documentation_recommends_ddp() -> None:
     words = " ".join((nn.DataParallel.__doc__ or "").split())
     assert "recommended to use :class:`~torch.nn.parallel.DistributedDataParallel`" in words
+    assert "memory" not in words
 
 
 @verdict(

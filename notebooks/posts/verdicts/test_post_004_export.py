@@ -146,8 +146,9 @@ def test_sizes_as_constants():
     "004",
     "notes on export, 2",
     claim="Bilinear `F.interpolate` needs `align_corners=False`.",
-    ruling="right then",
-    because="True is refused by sets 9 and 10 only. From 11 on both settings export and are exact.",
+    ruling="incomplete",
+    because="True is refused by sets 9 and 10 only. From 11 on, for which the post's first listing asks, both settings "
+    "export and are exact.",
     notebook=NOTEBOOK,
 )
 def test_align_corners():
@@ -181,15 +182,17 @@ def test_sync_batchnorm():
     "004",
     "adaptive pooling",
     claim='AdaptiveAvgPool2d cannot be exported: "Couldn\'t export operator aten::adaptive_avg_pool2d".',
-    ruling="right then",
-    because="Average pooling goes through the default exporter, dividing or not. `dynamo=False` refuses sizes that do "
-    "not divide, and both refuse maximum pooling there.",
+    ruling="incomplete",
+    because="Sizes that divide were taken from torch 1.1 on (pytorch pull request 17412); others are refused by "
+    "`dynamo=False` to this day. The exporter that is the default since 2.9 takes average pooling of any size. Both "
+    "refuse maximum pooling where sizes do not divide.",
     notebook=NOTEBOOK,
 )
 def test_which_adaptive_pooling_exports():
     x = torch.randn(1, 2, 7, 7)
     for output in range(1, 8):
         assert try_export(nn.AdaptiveAvgPool2d(output), x).difference < 1e-5
+    assert try_export(nn.AdaptiveAvgPool2d(2), x[..., :6, :6], **LEGACY).difference < 1e-5  # 6 by 2
     for layer, arguments in ((nn.AdaptiveAvgPool2d(3), LEGACY), (nn.AdaptiveMaxPool2d(3), LEGACY)):
         with pytest.raises(torch.onnx.errors.SymbolicValueError, match="not factor of input size"):
             try_export(layer, x, **arguments)
@@ -250,6 +253,19 @@ def test_old_file_format(net, tmp_path):
     assert zipfile.is_zipfile(tmp_path / "new.pth") and not zipfile.is_zipfile(tmp_path / "old.pth")
     loaded = torch.load(tmp_path / "old.pth", map_location="cpu", weights_only=True)
     assert all(torch.equal(loaded[name], value) for name, value in net.state_dict().items())
+
+
+@verdict(
+    "004",
+    "files for an older loader, 1",
+    claim="PyTorch 1.1.0 refuses a file that 1.7 has written.",
+    ruling="not tried",
+    because="torch 1.1 was not run. A file is a zip archive since torch 1.6, and the argument in the post's program is "
+    "PyTorch's own way to write one for an older version.",
+)
+def test_a_file_of_today_is_a_zip_archive(net, tmp_path):
+    torch.save(net.state_dict(), tmp_path / "new.pth")
+    assert zipfile.is_zipfile(tmp_path / "new.pth")
 
 
 @verdict(

@@ -99,8 +99,9 @@ def test_ids_after_a_move():
     "004",
     "rates of layers",
     claim="`net.conv_X_params.parameters()` is the group of conv_X, `net.conv_x_1_params` that of conv_x_1.",
-    ruling="wrong",
-    because="These are variables that hold ids, no parts of the model: AttributeError. `net.conv_X` is meant.",
+    ruling="typo",
+    because="`net.conv_X` is meant. As printed these are variables that hold ids, and not parts of the model: "
+    "AttributeError.",
     notebook=RATES,
 )
 def test_a_list_of_ids_is_no_module():

@@ -21,7 +21,10 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row: `claim` paraphrases what `post` says at `place`; `because` is what the test named `proof` shows."""
+    """One row: `claim` paraphrases what `post` says at `place`; `because` is what the test named `proof` shows.
+
+    `notebook` is the one that shows it, where its sources have these `words`; both are "" where only the proof does.
+    """
 
     post: str
     place: str
@@ -29,16 +32,20 @@ class Verdict:
     ruling: str
     because: str
     notebook: str
+    words: str
     proof: str
 
 
-def verdict(post: str, place: str, *, claim: str, ruling: str, because: str, notebook: str) -> Callable[[Test], Test]:
+def verdict(
+    post: str, place: str, *, claim: str, ruling: str, because: str, notebook: str = "", words: str = ""
+) -> Callable[[Test], Test]:
     """Mark the decorated test, as its attribute `verdict`, as the proof of a ruling (see `RULINGS`) on a claim."""
     if ruling not in RULINGS:
         raise ValueError(f"ruling must be one of {list(RULINGS)}, got {ruling!r}")
 
     def mark(test: Test) -> Test:
-        test.verdict = Verdict(post, place, claim, ruling, because, notebook, test.__name__)  # type: ignore[attr-defined]
+        row = Verdict(post, place, claim, ruling, because, notebook, words, test.__name__)
+        test.verdict = row  # type: ignore[attr-defined]
         return test
 
     return mark
