@@ -73,6 +73,7 @@ def in_a_thread(function, *args):
     because="With CPU tensors the worker stayed on device 0, with arrays the search for a Variable died in the thread. "
     "Today the answer is `devices=`, added in July 2017.",
     notebook=LOOP,
+    words="so `device_of` does nothing",
 )
 def test_cpu_inputs_name_no_device():
     assert in_a_thread(device_of_worker, [torch.ones(2, 3).cuda(1)]) == 1
@@ -94,6 +95,7 @@ def test_cpu_inputs_name_no_device():
     "forward stands inside the loop and runs once for each of them. Since torch 1.5 a replica lists "
     "none, and it never runs.",
     notebook=LOOP,
+    words="the forward stands inside it",
 )
 def test_the_fix_runs_once_for_each_parameter_or_never():
     def fixed_worker(module):
@@ -118,6 +120,7 @@ def test_the_fix_runs_once_for_each_parameter_or_never():
     because="A line is lost in the listing: forward begins with `im_data`. As printed every argument arrives "
     "as the one before it.",
     notebook=LOOP,
+    words="a line is lost in the listing",
 )
 def test_the_list_of_arguments_lacks_the_first():
     class Signature(nn.Module):
@@ -137,6 +140,7 @@ def test_the_list_of_arguments_lacks_the_first():
     ruling="right",
     because="Nothing is scattered: each replica gets its own list, whatever is in it.",
     notebook=LOOP,
+    words="nothing is scattered",
 )
 def test_each_replica_gets_its_own_list():
     inputs = [["a", [1]], ["b", [1, 2]]]
@@ -157,6 +161,7 @@ class Echo(nn.Module):
     "cannot be entered, so the listing cannot have gathered as printed. Today a list counts as no device, which means "
     "the current one: [1] lands on cuda:0.",
     notebook=LOOP,
+    words="gather(outputs, [1])",
 )
 def test_a_list_is_no_output_device():
     outputs = [torch.zeros(1).cuda(k) for k in (0, 1)]
@@ -176,6 +181,7 @@ def test_a_list_is_no_output_device():
     because="Kept over a step of the optimizer, replica 0 has the new weights and the others the old ones; with "
     "gradients autograd refuses, since replica 0 is a view of what was changed.",
     notebook=LOOP,
+    words="A replica lives for one step",
 )
 def test_replicas_are_for_one_step():
     net = nn.Linear(3, 1).cuda()
@@ -199,6 +205,7 @@ def test_replicas_are_for_one_step():
     because="It did where the author met it: the workers of the `parallel_apply` that is quoted enter the device of "
     "their input, and these came from the CPU, so cuda:0 stayed current in both.",
     notebook=LOOP,
+    words="was the worker's thread",
 )
 def test_in_the_workers_of_2017_all_goes_to_gpu_0():
     quoted = runpy.run_path(str(POSTS / "000_parallel_apply.py"))["parallel_apply"]
@@ -221,6 +228,7 @@ class Bare(nn.Module):
     because="It is the same line: a bare `.cuda()` means the current device, in every thread. What put everything on "
     "GPU 0 was the thread, which the changed worker of the guide repairs.",
     notebook=LOOP,
+    words="a bare `.cuda()` *is* `.cuda(current_device())`",
 )
 def test_bare_cuda_is_the_current_device():
     def both():
@@ -241,6 +249,7 @@ def test_bare_cuda_is_the_current_device():
     because="Nothing but set_device and the end of a context changes it. It belongs to the thread, and a new thread "
     "starts with 0.",
     notebook=THREADS,
+    words="Work on the CPU does not",
 )
 def test_the_current_device_belongs_to_the_thread():
     torch.cuda.set_device(2)
@@ -260,6 +269,7 @@ def test_the_current_device_belongs_to_the_thread():
     ruling="right",
     because="What is asked for is right in any thread and under any caller; `.to(x.device)` says the same in one word.",
     notebook=THREADS,
+    words="*asked for* is right in all four",
 )
 def test_a_device_that_is_asked_for_is_right_anywhere():
     def layer(scores):

@@ -44,6 +44,7 @@ class Reports(nn.Module):
     ruling="right",
     because="The signature is the same today, default for default.",
     notebook=CALLS,
+    words="def data_parallel(module, batch, devices)",
 )
 def test_signature():
     parameters = inspect.signature(torch_parallel.data_parallel).parameters
@@ -61,6 +62,7 @@ def test_signature():
     because='-1 still works and warns; the "cpu" that the warning recommends is refused by data_parallel, and taken by '
     "gather only.",
     notebook=CALLS,
+    words='output_device="cpu"',
 )
 def test_minus_one_is_the_cpu():
     net, x = nn.Linear(3, 2).cuda(), torch.randn(4, 3)
@@ -79,6 +81,7 @@ def test_minus_one_is_the_cpu():
     ruling="incomplete",
     because="A fourth comes first, scatter; with one device none of replicate, parallel_apply and gather is called.",
     notebook=CALLS,
+    words="`scatter` cuts the batch, by the rules of notebook 01. `replicate` copies the model.",
 )
 def test_there_are_four_calls(monkeypatch):
     called = []
@@ -101,6 +104,7 @@ def test_there_are_four_calls(monkeypatch):
     "Chinese can be read as a division and as a spread to each of the N; the comment in the manual loop, that the "
     "model is set to two GPUs, shows that its author knew.",
     notebook=CALLS,
+    words="copied_again",
 )
 def test_replicate_copies_all_to_each():
     net = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)).cuda()
@@ -119,7 +123,6 @@ def test_replicate_copies_all_to_each():
     claim="As many replicas are made as there are argument lists.",
     ruling="right",
     because="Nine rows on four devices make three chunks, and three replicas.",
-    notebook=CALLS,
 )
 def test_as_many_replicas_as_chunks(monkeypatch):
     devices = []
@@ -138,6 +141,7 @@ def test_as_many_replicas_as_chunks(monkeypatch):
     ruling="right",
     because="On the output device, in the order of the devices, and with their gradients.",
     notebook=CALLS,
+    words="`gather`** joins the outputs",
 )
 def test_gather_keeps_order_and_gradient():
     x = torch.arange(10.0, device="cuda:0", requires_grad=True)
@@ -154,6 +158,7 @@ def test_gather_keeps_order_and_gradient():
     ruling="right",
     because="Each replica runs in a thread of its own, its device being current there.",
     notebook=CALLS,
+    words="runs each replica on its chunk, in a *thread*",
 )
 def test_a_thread_for_each_replica():
     net = Reports()
@@ -169,7 +174,6 @@ def test_a_thread_for_each_replica():
     claim="A single module is called directly, without a thread.",
     ruling="right",
     because="Still so, on the caller's own thread.",
-    notebook=CALLS,
 )
 def test_one_module_runs_without_threads():
     net = Reports()
@@ -184,6 +188,7 @@ def test_one_module_runs_without_threads():
     ruling="right",
     because="The replica that is last to finish is still the first in the list.",
     notebook=CALLS,
+    words="is that of the GPUs and not that of arrival",
 )
 def test_results_come_in_order_of_the_devices():
     last_is_done = threading.Event()
@@ -208,6 +213,7 @@ def test_results_come_in_order_of_the_devices():
     because="Today it is wrapped, since what Python 2 raised had lost the worker's traceback; the message now carries "
     "it, with replica and device. Of several the first by number is raised, then and now.",
     notebook=CALLS,
+    words="Caught ValueError in replica 0 on device 0",
 )
 def test_exceptions_carry_the_workers_traceback():
     class Breaks(nn.Module):
@@ -228,7 +234,6 @@ def test_exceptions_carry_the_workers_traceback():
     ruling="right then",
     because="Today it is the one in `devices`, which DataParallel passes; left out, it is the caller's current device, "
     "wherever the input lies.",
-    notebook=CALLS,
 )
 def test_the_device_of_a_worker_is_the_one_it_is_given():
     nets, inputs = [Reports(), Reports()], [(torch.zeros(1, 1).cuda(k),) for k in (3, 1)]
@@ -260,6 +265,7 @@ class Parts(nn.Module):
     because="One 0-d loss from each replica is gathered into a vector, today with a warning, and its mean or sum can "
     "call backward.",
     notebook=LOSSES,
+    words="vector of them and warns",
 )
 def test_losses_are_gathered_into_a_vector():
     deltas = torch.randn(4, 6, device="cuda:0", requires_grad=True)
@@ -277,6 +283,7 @@ def test_losses_are_gathered_into_a_vector():
     because="Then the loss depends on how images are spread over devices. Sums and counts, divided once by the count "
     "of all, do not; with one image on each device the post's loss is the mean of the images' own losses.",
     notebook=LOSSES,
+    words="its mean counts as much as a mean of three rows",
 )
 def test_local_counts_depend_on_the_split():
     generator = torch.Generator().manual_seed(0)

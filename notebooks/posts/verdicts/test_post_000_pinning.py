@@ -94,7 +94,6 @@ def head_loss(
     ruling="typo",
     because="The scores are reshaped to (1, 2, AxH, W), anchor after anchor, so labels must be (1, 1, AxH, W). Filled "
     "as HxA they have the right shape, and belong to other anchors.",
-    notebook=OWNER,
 )
 def test_labels_stand_anchor_by_anchor():
     a, h, w = 2, 2, 3
@@ -142,6 +141,7 @@ def test_what_makes_the_anchors_is_not_printed():
     because="Right with one image on each GPU. With two the second one's boxes are pooled from the first, silently; "
     "the number must be counted on the replica.",
     notebook=OWNER,
+    words="is the number of the image *on this replica*",
 )
 def test_column_0_is_the_image_on_this_replica():
     class Pool(nn.Module):
@@ -168,6 +168,7 @@ def test_column_0_is_the_image_on_this_replica():
     because="With `.cuda()` alone they go to the current device, and both losses raise wherever that is another. "
     "`ignore_index=-1` and `ones_like` need no move at all.",
     notebook=OWNER,
+    words="ce_weights = ce_weights.cuda(deviceid)",
 )
 def test_losses_follow_their_scores():
     labels = torch.tensor([0, 1, -1, 0, -1, 1], device="cuda:1").view(1, 1, 2, 3)
@@ -194,6 +195,7 @@ def test_losses_follow_their_scores():
     because="Until torch 0.3 every tensor had a dimension, so labels (1, 1) became (1,), too (`THTensor_(squeeze)`). "
     "Since 0.4 one RoI becomes a 0-d tensor, which cross_entropy refuses. `view(-1)` keeps the row.",
     notebook=OWNER,
+    words="roi_data[1].squeeze()",
 )
 def test_one_roi_is_squeezed_away(monkeypatch):
     with pytest.raises(ValueError, match=r"Expected input batch_size \(1\) to match target batch_size \(0\)"):
@@ -213,6 +215,7 @@ def test_one_roi_is_squeezed_away(monkeypatch):
     "1.10 cross_entropy divided only by a sum of weights above 0, so such an image cost 0 and changed nothing; since "
     "1.11 it divides 0 by 0, and the loss and its gradient are NaN (pytorch pull request 64572, issue 70348).",
     notebook=OWNER,
+    words="An image without objects",
 )
 def test_an_image_without_objects_is_nan(monkeypatch):
     assert head_loss([2, 1])[0].isfinite() and head_loss([2, 0, 0])[0].isfinite()
@@ -242,6 +245,7 @@ def test_an_image_without_objects_is_nan(monkeypatch):
     because="Only if the layer puts foreground first, as that of py-faster-rcnn does. In another order the same "
     "predictions give other counts.",
     notebook=OWNER,
+    words="assumes that the foreground rows come first",
 )
 def test_foreground_stands_first_or_counts_are_wrong():
     _, sorted_first = head_loss([3, 2, 0, 0], debug=True)  # the prediction is class 3 for every row
@@ -258,6 +262,7 @@ def test_foreground_stands_first_or_counts_are_wrong():
     because="On one GPU. A replica takes its attributes with it: the network has no counters after a step on two, and "
     "`cross_entropy` stays None.",
     notebook=OWNER,
+    words="the counts are set on replicas and vanish with them",
 )
 def test_attributes_set_on_a_replica_are_lost():
     net = detector(PINNED)
@@ -274,7 +279,6 @@ def test_attributes_set_on_a_replica_are_lost():
     claim="How a loss is reduced, and along which axis softmax runs.",
     ruling="right then",
     because="Both still run, and warn: `reduction='sum'` since torch 0.4.1, and `dim` has to be named.",
-    notebook=OWNER,
 )
 def test_old_arguments_warn():
     x = torch.rand(2, 3)
@@ -293,6 +297,7 @@ def test_old_arguments_warn():
     "device, and DataParallel and the guide's own changed worker enter the replica's: there the lines were right. "
     "(Post 001 has the same line.)",
     notebook=OWNER,
+    words="none of the eight lines needed a repair",
 )
 def test_before_the_change_pooling_was_right_under_dataparallel():
     before = listing(("features.get_device()", ""), ("argmax.get_device()", ""))
@@ -312,6 +317,7 @@ def test_before_the_change_pooling_was_right_under_dataparallel():
     ruling="right",
     because="In any thread; `features.new_zeros(...)` says it without the detour over the CPU.",
     notebook=OWNER,
+    words="output.cuda(features.get_device())",
 )
 def test_output_is_where_the_features_are():
     features, rois = torch.rand(1, 2, 8, 8, device="cuda:3"), torch.tensor([[0.0, 0, 0, 40, 40]], device="cuda:3")
@@ -326,6 +332,7 @@ def test_output_is_where_the_features_are():
     because="`features.get_device()` was meant. As printed it asks a CPU tensor: an AttributeError in torch "
     "0.1 (pytorch issue 741), today -1, which is not a device, so the pooling never runs on a GPU.",
     notebook=OWNER,
+    words="argmax.cuda(argmax.get_device())",
 )
 def test_argmax_asks_the_wrong_tensor():
     features, rois = torch.rand(1, 2, 8, 8, device="cuda:1"), torch.tensor([[0.0, 0, 0, 40, 40]], device="cuda:1")
@@ -342,6 +349,7 @@ def test_argmax_asks_the_wrong_tensor():
     because="A view: C code that reads from its address finds (C, H, W), not (H, W, C), and gives other numbers "
     "from two channels on. The branch keeps no argmax either, so that nothing can be trained.",
     notebook=OWNER,
+    words="features.permute(0, 2, 3, 1)",
 )
 def test_the_cpu_branch_hands_over_a_view():
     rois = torch.tensor([[0.0, 8, 8, 47, 47]])
@@ -362,6 +370,7 @@ def test_the_cpu_branch_hands_over_a_view():
     "two output layers get no gradient, under DataParallel zeros, which weight decay then works on. The convolutions "
     "below them learn from the head.",
     notebook=OWNER,
+    words="These are the losses of the *head*",
 )
 def test_the_rpn_is_left_without_gradient():
     alone, pair, whole = (
@@ -387,6 +396,7 @@ def test_the_rpn_is_left_without_gradient():
     because="In training, of which the guide speaks. In evaluation it multiplies None by 10, and has no "
     "scores to return any more.",
     notebook=OWNER,
+    words="multiplies `None` by 10",
 )
 def test_evaluation_is_broken():
     with pytest.raises(TypeError, match="NoneType"):
@@ -405,7 +415,8 @@ def test_evaluation_is_broken():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the workers of then end so
 def test_before_the_quoted_parallel_apply_lists_were_refused():
     text = (POSTS / "000_parallel_apply.py").read_text(encoding="utf-8")
-    by_input = text.replace("results[i] = ", "results[input] = ").replace("for i in range(len(inputs))", "for i in inputs")
+    by_input = text.replace("results[i] = ", "results[input] = ")
+    by_input = by_input.replace("for i in range(len(inputs))", "for i in inputs")
     found = {}
     for words, version in {"then": by_input, "quoted": text}.items():
         scope: dict[str, Any] = {}
@@ -427,6 +438,7 @@ def test_before_the_quoted_parallel_apply_lists_were_refused():
     because="As printed it stops at argmax. With that one word put right it runs, and gives each image the loss that "
     "one GPU gives it, equal within 1e-5.",
     notebook=OWNER,
+    words="The listing cannot have run as printed",
 )
 def test_with_one_word_put_right_it_runs():
     with pytest.raises(RuntimeError, match="must not be negative"):
@@ -443,6 +455,7 @@ def test_with_one_word_put_right_it_runs():
     because="Today it can. Gathering is innocent; a bare `.cuda()` in a Function's backward, while torch 0.1.12 kept "
     "device 0 current there (pytorch issue 2017, mended by pull request 2081 in July 2017), gives such an error.",
     notebook="19_the_cold_case",
+    words="The program that failed in 2017 runs",
 )
 def test_the_gathered_loss_calls_backward(monkeypatch):
     net = detector(PINNED)

@@ -51,6 +51,7 @@ def printed(name: str) -> Callable[..., tuple[torch.Tensor, ...]]:
     because="Run on cuda:1 while cuda:0 is current: every tensor is back on cuda:1, labels as int64. A batch on the "
     "device gives the same samples without the way there and back.",
     notebook="13_anchors_and_targets",
+    words="sends four arrays back",
 )
 def test_targets_return_to_their_gpu() -> None:
     score = torch.zeros(1, 2 * A, HEIGHT, WIDTH, device="cuda:1")
@@ -73,6 +74,7 @@ def test_targets_return_to_their_gpu() -> None:
     because="Neither is trained on: a difficult object has no positive anchor, an area no sample that lies in it. "
     "With no areas the result is that without the argument. Today's detectors mostly dropped both.",
     notebook="13_anchors_and_targets",
+    words="the areas where nobody has looked",
 )
 def test_hard_objects_and_areas_are_left_out() -> None:
     score, layer = torch.zeros(1, 2 * A, HEIGHT, WIDTH, device="cuda:1"), printed("anchor_target_layer")

@@ -20,6 +20,7 @@ from frcnn_lite.detection.rpn import RegionProposalNetwork
     because="The text announces it and ends; the picture is not part of it. A chart drawn from a run has every tensor "
     "with its shape, dtype and device, and cannot go stale.",
     notebook="12_a_detector_in_one_page",
+    words="figures.tensor_flow",
 )
 def test_the_chart_is_drawn_from_a_run():
     model = FasterRCNN(FasterRCNNConfig(widths=(8, 8, 16), roi_channels=8, head_width=16))

@@ -62,6 +62,7 @@ def gradient(function, x: Tensor, rois: Tensor, grad: Tensor | None = None) -> t
     because="The notes do not print them, and the names of CuPy that compile them are gone. This project's source is "
     "its own.",
     notebook=KERNELS,
+    words="do not print the kernels' source",
 )
 def test_kernels_are_not_printed():
     assert "import kernel_backward, kernel_forward" in TEXT and "__global__" not in TEXT
@@ -76,6 +77,7 @@ def test_kernels_are_not_printed():
     because="CuPy was not run; a stand-in acts out its cache. A kernel belongs to the device that it was loaded on, so "
     "the cache has to know it; the name is `cupy.memoize` today.",
     notebook=KERNELS,
+    words="keeps such kernels for each device in a cache",
 )
 def test_a_kernel_is_loaded_for_each_device():
     load_kernel = load()["load_kernel"]
@@ -93,6 +95,7 @@ def test_a_kernel_is_loaded_for_each_device():
     ruling="right then",
     because="`cupy.RawKernel(source, name, options)` does all three; the options are macros, which NVRTC takes.",
     notebook=KERNELS,
+    words="compile_with_cache",
 )
 def test_source_is_filled_in_by_macros():
     assert "compile_with_cache(code)" in TEXT
@@ -109,6 +112,7 @@ def test_source_is_filled_in_by_macros():
     "nothing has to be on the GPU by then, so the line may be needed. `cupy.RawKernel` compiles at its first launch, "
     "on tensors that PyTorch has placed.",
     notebook=KERNELS,
+    words="`free(0)`",
 )
 def test_kernels_are_loaded_before_any_tensor_is_there():
     layer = module()
@@ -122,6 +126,7 @@ def test_kernels_are_loaded_before_any_tensor_is_there():
     ruling="right",
     because="As many blocks as hold N threads and no more; those to spare in the last one return at once.",
     notebook=KERNELS,
+    words="GET_BLOCKS",
 )
 def test_blocks_hold_all_threads():
     blocks = load()["GET_BLOCKS"]
@@ -137,6 +142,7 @@ def test_blocks_hold_all_threads():
     ruling="right",
     because="A kernel counts on from the address: what it meets in a permuted view is another tensor's order.",
     notebook=KERNELS,
+    words="an address has none",
 )
 def test_a_pointer_has_no_strides():
     x, rois = case()
@@ -156,6 +162,7 @@ def test_a_pointer_has_no_strides():
     "current then, so a second replica launches the first one's kernel, which a driver refuses as an invalid resource "
     "handle. Loaded at the launch, forward passes.",
     notebook=KERNELS,
+    words="CUDA_ERROR_INVALID_HANDLE",
 )
 def test_kernels_of_the_constructor_are_those_of_one_device():
     x, rois = (tensor.cuda(0) for tensor in case())
@@ -175,6 +182,7 @@ def test_kernels_of_the_constructor_are_those_of_one_device():
     ruling="right then",
     because="Calling one has raised since torch 1.5: forward and backward are static, and `.apply` calls them.",
     notebook=MEMORY,
+    words="*Until torch 1.5* this ran",
 )
 def test_an_instance_of_function_raises():
     x, rois = (tensor.cuda() for tensor in case())
@@ -191,6 +199,7 @@ def test_an_instance_of_function_raises():
     "call: pooling twice before going back gives a wrong gradient without an error, and replicas, "
     "which share the instance, meet tensors of different devices.",
     notebook=MEMORY,
+    words="the second call wrote its argmax over that of the first",
 )
 def test_state_is_that_of_the_last_call():
     x, rois = (tensor.cuda() for tensor in case())
@@ -219,6 +228,7 @@ def test_state_is_that_of_the_last_call():
     "current device. Where that is not the input's, as in a loop over devices, the kernel would "
     "write to a different GPU.",
     notebook=KERNELS,
+    words="t.zeros(...).cuda()",
 )
 def test_outputs_go_to_the_current_device():
     x, rois = (tensor.cuda(1) for tensor in case())
@@ -249,6 +259,7 @@ def test_an_input_on_the_cpu_meets_outputs_on_a_gpu():
     because="Streams of a GPU were not run. On CuPy's own, a kernel could read what PyTorch has not written yet. What "
     "was a namedtuple with one attribute is `cupy.cuda.Stream.from_external(stream)` today.",
     notebook=KERNELS,
+    words="cupy.cuda.Stream.from_external",
 )
 def test_stream_is_pytorchs():
     assert TEXT.count("Stream(ptr=torch.cuda.current_stream().cuda_stream)") == 2
@@ -263,6 +274,7 @@ def test_stream_is_pytorchs():
     because="The notes do not print their kernels, and Chainer is no longer developed: with this project's pooling and "
     "torchvision's in their places, every number of both is equal.",
     notebook=KERNELS,
+    words="numbers: those of torchvision's operator",
 )
 def test_its_own_test():
     vision = pytest.importorskip("torchvision").ops
@@ -281,6 +293,7 @@ def test_its_own_test():
     because="Three in four are inside out, which the rule makes one cell wide or high, and no bin has more than two "
     "cells across.",
     notebook=RULE,
+    words="inside out; the widest of 7 x 7 bins",
 )
 def test_random_corners_are_mostly_inside_out():
     _, rois = case(80_000)
@@ -298,6 +311,7 @@ def test_random_corners_are_mostly_inside_out():
     because="A gradient of ones adds up exactly in any order, so an order that changes from run to run goes unseen; "
     "random weights show it.",
     notebook=KERNELS,
+    words="that of random numbers",
 )
 def test_ones_hide_the_order_of_the_sum():
     x, rois = case(300)

@@ -35,6 +35,7 @@ def linears():
     ruling="right",
     because="torch refuses anything else by name, and the weight holds in_channels / groups input channels.",
     notebook=GROUPED,
+    words="divide both numbers of channels",
 )
 def test_groups_divide_both():
     assert nn.Conv2d(6, 12, 3, groups=3).weight.shape == (12, 2, 3, 3)
@@ -51,6 +52,7 @@ def test_groups_divide_both():
     ruling="right",
     because="With the weights laid end to end the post's grouped block gives the loop's outputs, in training too.",
     notebook=GROUPED,
+    words="the packed tensor is their concatenation",
 )
 def test_the_posts_blocks_are_equal_with_packed_weights(bottlenecks):
     serial = [bottlenecks["Parallel_AttentionBottleneck"](16, 8).double() for _ in range(12)]
@@ -68,6 +70,7 @@ def test_the_posts_blocks_are_equal_with_packed_weights(bottlenecks):
     ruling="right",
     because="Every branch reads all 512 channels. Grouping it raises besides: 512 is not divisible by 12.",
     notebook=GROUPED,
+    words="leaves `conv1` ungrouped",
 )
 def test_the_first_convolution_stays_ungrouped():
     with pytest.raises(ValueError, match="in_channels must be divisible by groups"):
@@ -83,6 +86,7 @@ def test_the_first_convolution_stays_ungrouped():
     because="Right for the post's 12 groups. With 6 groups a filter sees half of its branch, with 24 two "
     "branches, and nothing raises; 5 raises.",
     notebook=GROUPED,
+    words="Five raises, by luck",
 )
 def test_twelve_is_hard_coded(bottlenecks):
     block = bottlenecks["Parallel_Bottleneck"]
@@ -98,6 +102,7 @@ def test_twelve_is_hard_coded(bottlenecks):
     ruling="incomplete",
     because="The class constant is never read; the blocks widen by 2. The number belongs to the configuration.",
     notebook=GROUPED,
+    words="the class constant is never used",
 )
 def test_expansion_is_never_read(bottlenecks):
     block = bottlenecks["Parallel_AttentionBottleneck"](16, 8)
@@ -113,6 +118,7 @@ def test_expansion_is_never_read(bottlenecks):
     because="The values are right; twelve copies are stored, and the loop copies 77 times x on its way. Broadcasting "
     "adds the same without a copy.",
     notebook=GROUPED,
+    words="`expand` is a view: the addition reads `x` twelve times",
 )
 def test_shortcut_by_cat_equals_broadcast():
     x, out = torch.randn(2, 3, 4, 4), torch.randn(2, 36, 4, 4)
@@ -132,6 +138,7 @@ def test_shortcut_by_cat_equals_broadcast():
     ruling="right",
     because="(B, 12, C, H, W) does not add to (B, 12 * C, H, W). Flattened into the channels it equals `cat`.",
     notebook=GROUPED,
+    words="stacked = torch.stack",
 )
 def test_stack_makes_a_new_dimension():
     x = torch.randn(2, 3, 4, 4)
@@ -149,6 +156,7 @@ def test_stack_makes_a_new_dimension():
     ruling="typo",
     because="There is only `Tensor.repeat`, which does. `torch.repeat_interleave` orders the channels otherwise.",
     notebook=GROUPED,
+    words="torch.repeat exists",
 )
 def test_repeat_is_a_method():
     x = torch.arange(6.0).view(1, 3, 1, 2)
@@ -166,6 +174,7 @@ def test_repeat_is_a_method():
     "channels, and then it works. A branch made for the serial block gives a twelfth of them, which "
     "raises.",
     notebook=GROUPED,
+    words="Its `downsample` is applied to `x`",
 )
 def test_downsample_discards_the_cat(bottlenecks):
     serial = bottlenecks["Parallel_AttentionBottleneck"](16, 8, downsample=nn.Conv2d(16, 16, 1))
@@ -185,6 +194,7 @@ def test_downsample_discards_the_cat(bottlenecks):
     ruling="incomplete",
     because="Both can be grouped: twelve pairs of 1x1 filters, and a mean and a maximum map for each group.",
     notebook=GROUPED,
+    words="stride, downsample branch, attention",
 )
 def test_attention_can_be_grouped():
     config = post_002.BottleneckConfig(8, 4, 8)
@@ -202,6 +212,7 @@ def test_attention_can_be_grouped():
     ruling="right",
     because="The whole chain, with loops and without, gives (B, 12, 512) and the same numbers.",
     notebook=GROUPED,
+    words="## The whole chain",
 )
 def test_the_whole_chain():
     serial = post_002.SerialGroupFeatures(64, groups=12, group_channels=16).double()
@@ -220,6 +231,7 @@ def test_the_whole_chain():
     ruling="right",
     because="Shapes and values are as the documentation it quotes says; places are counted row by row.",
     notebook=GROUPED,
+    words="AdaptiveMaxPool",
 )
 def test_adaptive_max_pooling():
     x = torch.randn(2, 5, 10, 9)
@@ -236,6 +248,7 @@ def test_adaptive_max_pooling():
     ruling="right",
     because="(B, 12 * C, 1, 1) viewed as (B, 12, C) has channel k * C + c at [k, c].",
     notebook=GROUPED,
+    words="`view` keeps row-major order",
 )
 def test_view_is_row_major():
     assert torch.arange(1, 17).view(2, 2, 4)[1, 0].tolist() == [9, 10, 11, 12]
@@ -250,6 +263,7 @@ def test_view_is_row_major():
     ruling="incomplete",
     because="It is groups * channels. Statistics are per channel, so each group's come out as its own block's.",
     notebook=GROUPED,
+    words="every BatchNorm vector and every running statistic",
 )
 def test_batchnorm_of_all_channels_is_batchnorm_of_each_group():
     x = torch.randn(4, 12 * 5, 3, 3, dtype=torch.float64)
@@ -279,6 +293,7 @@ def test_module_list_is_in_nn():
     because="`gat` and `ResidualLinearBlock` are not shown; completed from the paper and the argument names, the head "
     "runs, and equals the one without loops.",
     notebook=EINSUM,
+    words="ResidualLinearBlock",
 )
 def test_the_serial_head_and_its_replacement():
     serial = post_002.SerialClassHead(post_002.ClassHeadConfig((3, 0, 5), 8, 4)).double()
@@ -294,6 +309,7 @@ def test_the_serial_head_and_its_replacement():
     ruling="right",
     because="The parameters of the layers count up to the formulas.",
     notebook=EINSUM,
+    words="the post's count",
 )
 def test_parameter_counts():
     layer = layers.GroupLinear(12, SIZES, 512, 64)
@@ -310,6 +326,7 @@ def test_parameter_counts():
     ruling="wrong",
     because="Size 1 is the number of classes; 512 numbers are summed. Outputs are 2.5 times too large at 80 classes.",
     notebook=EINSUM,
+    words="`weight.size(1)`",
 )
 def test_size_1_is_not_the_fan_in(linears):
     layer = linears["Parallel_GroupLinear"](12, 80, 512, 64, SIZES)
@@ -326,6 +343,7 @@ def test_size_1_is_not_the_fan_in(linears):
     ruling="incomplete",
     because="Two orders of the same numbers: a view of one is not the other, unless there is one class or one channel.",
     notebook=EINSUM,
+    words="two layouts of one layer",
 )
 def test_two_layouts_are_not_views_of_each_other():
     by_channel = torch.arange(24).view(2, 3, 4)  # (group_channels, class_channels, n_classes)
@@ -341,6 +359,7 @@ def test_two_layouts_are_not_views_of_each_other():
     because="The output is (B, n_classes, class_channels): it raises, except with as many classes as channels, where "
     "it is added transposed. The forward never adds it.",
     notebook=EINSUM,
+    words="the other way round, and never added",
 )
 def test_bias_lies_the_other_way_round(linears):
     layer = linears["Parallel_GroupLinear"](1, 5, 8, 3, (5,))
@@ -361,6 +380,7 @@ def test_bias_lies_the_other_way_round(linears):
     ruling="typo",
     because="The `return` is missing: the layer gives None.",
     notebook=EINSUM,
+    words="without `return`",
 )
 def test_forward_returns_nothing(linears):
     assert linears["Parallel_GroupLinear"](1, 4, 4, 3, (4,))(torch.randn(1, 1, 4)) is None
@@ -373,6 +393,7 @@ def test_forward_returns_nothing(linears):
     ruling="wrong",
     because="It lies on the CPU: with an input on a GPU the first `cat` raises.",
     notebook=EINSUM,
+    words="where the post starts: no device given",
 )
 def test_the_buffer_is_a_cpu_tensor():
     with vgpu.virtual_gpus(1), pytest.raises(RuntimeError, match="same device"):
@@ -387,6 +408,7 @@ def test_the_buffer_is_a_cpu_tensor():
     because="`g` ties the batch to the channels: it raises on these shapes. Where sizes agree it is silently wrong: "
     "(1, 64, 64) and (64, 64, 16) give a batch of 64. Right is `bni,noi->bno`.",
     notebook=EINSUM,
+    words="gik,gkj->gij",
 )
 def test_the_equation_ties_batch_to_channels(linears):
     layer = linears["Parallel_GroupLinear"](12, 80, 512, 64, SIZES)
@@ -408,6 +430,7 @@ def test_the_equation_ties_batch_to_channels(linears):
     because="Both forms run today, and the post prints the same line twice. Before torch 1.0 only a list was accepted "
     "(pytorch issue 9929, 2018).",
     notebook=EINSUM,
+    words="operands with or without a list",
 )
 def test_operands_as_a_list_or_one_by_one():
     a, b = torch.randn(2, 3, 4), torch.randn(3, 4, 5)
@@ -421,6 +444,7 @@ def test_operands_as_a_list_or_one_by_one():
     ruling="right",
     because="It still exists; loop-free layers give the same on two devices as on one.",
     notebook=GROUPED,
+    words="DataParallel(module.cuda()",
 )
 def test_data_parallel_runs_the_grouped_layers():
     net = post_002.GroupFeatures(8, groups=3, group_channels=4).eval()
@@ -438,6 +462,7 @@ def test_data_parallel_runs_the_grouped_layers():
     ruling="right",
     because="The kernel would span 256 positions: 671,088,640 weights (2.68 GB) for a layer of 2,621,440.",
     notebook=EINSUM,
+    words="kernel_size=20480 // 80",
 )
 def test_kernel_size_counts_positions():
     conv = nn.Conv1d(20480, 10240, kernel_size=20480 // 80, bias=False, groups=80, device="meta")
@@ -452,6 +477,7 @@ def test_kernel_size_counts_positions():
     ruling="right then",
     because="A 2-dimensional input is one example without a batch today, so the error names the channels.",
     notebook=EINSUM,
+    words="Expected 3-dimensional input",
 )
 def test_the_error_has_changed():
     with pytest.raises(RuntimeError, match=r"expected input\[1, 2, 20\] to have 20 channels, but got 2 channels"):
@@ -466,6 +492,7 @@ def test_the_error_has_changed():
     because="Not with the kernel size tried. With kernel_size=1 and an axis of length one, (B, C, 1), it "
     "equals the list of Linears.",
     notebook=EINSUM,
+    words="kernel_size=1, bias=False, groups=80",
 )
 def test_conv1d_with_kernel_size_1_works():
     linears = nn.ModuleList(nn.Linear(4, 3, bias=False) for _ in range(5)).double()
@@ -483,6 +510,7 @@ def test_conv1d_with_kernel_size_1_works():
     ruling="incomplete",
     because="The equation is right; the class ends before `forward` and `reset_parameters`, and cannot be built.",
     notebook=EINSUM,
+    words="the class ends before its forward",
 )
 def test_group_divided_linear_is_a_fragment(linears):
     with pytest.raises(AttributeError, match="reset_parameters"):

@@ -52,6 +52,7 @@ def printed():
     ruling="right",
     because="10 rows in, 5 rows out on two devices, without a warning.",
     notebook=NOTEBOOK,
+    words="Half of the batch is missing",
 )
 def test_rows_vanish_silently(recwarn):
     assert run(2, 10, torch.randn(1, 10, 20))[0] == 5
@@ -66,6 +67,7 @@ def test_rows_vanish_silently(recwarn):
     because="Half on two devices, as stated. In general the first chunk alone comes back, ceil(N / devices) "
     "rows: 3 of 10 on four, 2 on eight.",
     notebook=NOTEBOOK,
+    words="Only the *first piece* of the batch comes back",
 )
 def test_only_the_first_chunk_comes_back():
     assert [run(gpus, 10, torch.randn(1, 10, 20))[0] for gpus in (2, 4, 8)] == [5, 3, 2]
@@ -77,7 +79,6 @@ def test_only_the_first_chunk_comes_back():
     claim="y1 [5, 3, 128, 128], y2 [1, 100, 200]; the plain model gives y3 [10, ...], y4 [1, ...].",
     ruling="right",
     because="The program, unchanged, prints the same shapes today.",
-    notebook=NOTEBOOK,
 )
 def test_program_1_prints_the_shapes_of_the_post(printed):
     assert "y1: torch.Size([5, 3, 128, 128]), y2:torch.Size([1, 100, 200])" in printed
@@ -90,7 +91,6 @@ def test_program_1_prints_the_shapes_of_the_post(printed):
     claim="CUDA_VISIBLE_DEVICES = '1,2', set after `import torch`, leaves two GPUs.",
     ruling="right",
     because="torch reads the variable when CUDA is first used, not when it is imported: of three devices two remain.",
-    notebook=NOTEBOOK,
 )
 def test_visible_devices_are_read_at_first_use(printed):
     source = PROGRAM.read_text(encoding="utf-8")
@@ -104,7 +104,6 @@ def test_visible_devices_are_read_at_first_use(printed):
     claim="`nn.DataParallel(model)` wraps the model as it is, on the CPU, and is fed CPU tensors.",
     ruling="incomplete",
     because="Only because this model has no parameters; with one parameter on the CPU the wrapper refuses.",
-    notebook=NOTEBOOK,
 )
 def test_a_model_with_parameters_must_be_moved_first():
     words = "module must have its parameters and buffers on device cuda:0"
@@ -118,7 +117,6 @@ def test_a_model_with_parameters_must_be_moved_first():
     claim='The first line of output reads "torch version: 1.5.0+cu101".',
     ruling="typo",
     because="The program prints the bare version; the label was added by hand.",
-    notebook=NOTEBOOK,
 )
 def test_program_1_prints_no_label(printed):
     assert printed.splitlines()[0].strip() == torch.__version__
@@ -131,7 +129,6 @@ def test_program_1_prints_no_label(printed):
     "arguments.",
     ruling="right",
     because="Today's forward holds the same steps in the same order.",
-    notebook=NOTEBOOK,
 )
 def test_forward_still_checks_then_scatters():
     source = inspect.getsource(nn.DataParallel.forward)
@@ -148,6 +145,7 @@ def test_forward_still_checks_then_scatters():
     because="True of 10 rows on two cards. `chunk` rounds the part's size up: 9 rows on four devices make "
     "three parts of 3, and the fourth device gets nothing.",
     notebook=NOTEBOOK,
+    words="9 rows on 4 GPUs",
 )
 def test_nine_rows_on_four_devices_make_three_parts():
     assert [shapes[0][0] for shapes in run(2, 10, torch.randn(10, 10, 20))[2]] == [5, 5]  # the case shown
@@ -163,6 +161,7 @@ def test_nine_rows_on_four_devices_make_three_parts():
     ruling="right",
     because="It makes one chunk, for the first device.",
     notebook=NOTEBOOK,
+    words="because a single row cannot be cut",
 )
 def test_one_row_makes_one_chunk():
     with vgpu.virtual_gpus(2):
@@ -177,6 +176,7 @@ def test_one_row_makes_one_chunk():
     ruling="right",
     because="It is a `zip`: torch's scatter zips the chunks of all arguments, and nobody compares their number.",
     notebook=NOTEBOOK,
+    words="list(zip(*map(scatter_map, obj), strict=False))",
 )
 def test_scatter_zips_the_chunks():
     source = inspect.getsource(nn.parallel.scatter_gather.scatter)
@@ -190,7 +190,6 @@ def test_scatter_zips_the_chunks():
     claim="Expand the shared tensor to two rows: y1 [10, ...], y2 [2, ...].",
     ruling="right",
     because="On two devices each replica gets five rows of x1 and its own copy of x2's row.",
-    notebook=NOTEBOOK,
 )
 def test_expand_to_two_on_two_devices():
     assert run(2, 10, torch.randn(1, 10, 20).expand(2, -1, -1))[:2] == (10, 2)
@@ -203,6 +202,7 @@ def test_expand_to_two_on_two_devices():
     ruling="right",
     because="The expanded tensor shares the storage of one row; repeat(2) holds two.",
     notebook=NOTEBOOK,
+    words="`expand` makes a *view*",
 )
 def test_expand_shares_storage():
     x2 = torch.randn(1, 100, 200)
@@ -219,7 +219,6 @@ def test_expand_shares_storage():
     because="Right in the case shown, 10 rows on two GPUs. The number of chunks depends on the rows as well: "
     "10 rows on eight devices make five chunks, x2.expand(8) makes eight, and y2 comes back with 5 "
     "rows of 8. Expanded to the rows of x1, both make the same chunks for every number of devices.",
-    notebook=NOTEBOOK,
 )
 def test_expand_to_the_number_of_devices_changes_y2():
     assert run(2, 10, torch.randn(1, 10, 20).expand(2, -1, -1))[:2] == (10, 2)  # the case shown
@@ -236,6 +235,7 @@ def test_expand_to_the_number_of_devices_changes_y2():
     because="True on two devices, by luck of the chunk counts; on four, x1 makes four chunks and x2 three: 9 of 10 "
     "rows come back.",
     notebook=NOTEBOOK,
+    words="with 3 rows on 2 GPUs, and then on 4",
 )
 def test_three_rows_of_x2():
     assert run(2, 10, torch.randn(3, 10, 20))[:2] == (10, 3)
@@ -248,7 +248,6 @@ def test_three_rows_of_x2():
     claim="GPU 0 gets x1 [5, ...] and x2 [2, 100, 100]; GPU 1 gets x1 [5, ...] and x2 [1, 100, 100].",
     ruling="typo",
     because="The rows are right, 2 and 1; the last dimension is 200, and the second line says x2 where it means x1.",
-    notebook=NOTEBOOK,
 )
 def test_split_of_three_rows_on_two_devices():
     _, _, replicas = run(2, 10, torch.randn(3, 100, 200))

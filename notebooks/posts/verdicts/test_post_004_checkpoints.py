@@ -55,6 +55,7 @@ def error_of(losses, order=None):
     because="Two losses, `unsqueeze_` before `gather` and `squeeze_` before cross entropy, give the message with its "
     "shape and both versions; in-place changes of shape count as writes.",
     notebook=INPLACE,
+    words="The message is the same to the letter",
 )
 def test_the_message_of_the_notes():
     words = error_of([changes_shape, changes_it_back])
@@ -69,6 +70,7 @@ def test_the_message_of_the_notes():
     because="That hint appears under anomaly mode only, which the notes must have had on; a plain run hints at anomaly "
     "mode. And the operation it shows is the one that saved the tensor, not the one that wrote to it.",
     notebook=INPLACE,
+    words="it mentions a backtrace further above",
 )
 @pytest.mark.filterwarnings("ignore:Error detected in")
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
@@ -85,6 +87,7 @@ def test_the_hint_depends_on_anomaly_mode():
     ruling="incomplete",
     because="They do while no other tensor has both; and the shape is that at backward, not that at saving.",
     notebook=INPLACE,
+    words="## Found by dtype and shape",
 )
 def test_type_and_shape_are_those_at_backward():
     words = error_of([reads, changes_shape])  # saved as (15, 8, 8)
@@ -98,6 +101,7 @@ def test_type_and_shape_are_those_at_backward():
     ruling="right",
     because="The clone has a version of its own. A view made by `unsqueeze` does without the copy.",
     notebook=INPLACE,
+    words="## Fix 1: give the writer a clone",
 )
 def test_a_clone_repairs_it():
     assert error_of([reads, changes_shape]) is not None
@@ -111,6 +115,7 @@ def test_a_clone_repairs_it():
     ruling="incomplete",
     because="It works when one loss writes and before anything has saved. With two losses that write no order helps.",
     notebook=INPLACE,
+    words="## Fix 2: change the order",
 )
 def test_an_order_repairs_one_writer():
     assert error_of([changes_shape, reads]) is None
@@ -127,6 +132,7 @@ def test_an_order_repairs_one_writer():
     "counts is the version at which each operation saved the target in the forward pass. (Backward "
     "of one loss *before* the next one writes does help.)",
     notebook=INPLACE,
+    words="As long as both losses are computed first, the order of backward",
 )
 def test_the_order_of_backward_does_not_matter():
     for order in ((0, 1), (1, 0)):
@@ -142,6 +148,7 @@ def test_the_order_of_backward_does_not_matter():
     because="A file of DataParallel has `module.` before every name; `update` adds them all, and loading "
     "stops with unexpected keys.",
     notebook=WEIGHTS,
+    words="names that begin with module.",
 )
 def test_update_of_wrapped_names():
     model = nn.Linear(2, 2)
@@ -180,7 +187,6 @@ def difference(model):
     claim="Mind whether a convolution has a bias.",
     ruling="right",
     because="Without one the file has no name for it; the map takes what the module has.",
-    notebook=WEIGHTS,
 )
 def test_bias_or_not():
     names = [slot.paddle for slot in slots(Twin().backbone)]
@@ -196,6 +202,7 @@ def test_bias_or_not():
     because="In the file the last two are `_mean` and `_variance`. PyTorch's fifth, `num_batches_tracked`, is of use "
     "with momentum=None only. With all four the outputs equal Paddle's at 1e-5; without the last two they do not.",
     notebook=WEIGHTS,
+    words="running_mean",
 )
 def test_four_arrays_of_batch_norm():
     model = Twin().eval()
@@ -214,6 +221,7 @@ def test_four_arrays_of_batch_norm():
     because="By order, two entries of one shape can change places unnoticed; what is skipped has to be named, or it is "
     "an error.",
     notebook=WEIGHTS,
+    words="## By order",
 )
 def test_order_and_skipped_keys():
     static = read_weights(PADDLE / "static.pdparams")
@@ -230,6 +238,7 @@ def test_order_and_skipped_keys():
     ruling="incomplete",
     because="Linear's weight is (in, out) in Paddle: copied as it is, a square one loads and computes something else.",
     notebook=WEIGHTS,
+    words="`weight` (in, out)",
 )
 def test_linear_is_transposed():
     arrays = read_weights(PADDLE / "dynamic.pdparams")
@@ -246,6 +255,7 @@ def test_linear_is_transposed():
     ruling="typo",
     because="The dict is meant, without `list` and `keys`. As printed a list of names is indexed by a name: TypeError.",
     notebook=WEIGHTS,
+    words="state_pp = list(",
 )
 def test_a_list_is_indexed_by_a_name():
     state = read_weights(PADDLE / "dynamic.pdparams")

@@ -28,6 +28,7 @@ def image():
     because="The three calls give `F.conv2d`'s values within 1e-10 in float64; for one output a position the last step "
     "is a reshape.",
     notebook=NOTEBOOK,
+    words="conv2d = unfold + matmul + fold",
 )
 def test_convolution_is_unfold_matmul_fold(image):
     pixels, filters = image
@@ -45,6 +46,7 @@ def test_convolution_is_unfold_matmul_fold(image):
     because="On a CPU in float64 that is what it does: `_slow_conv2d_forward` allocates the whole matrix, nine times "
     "the image for 3 x 3. In float32 a library computes it where there is one, on Linux oneDNN, without a matrix.",
     notebook=NOTEBOOK,
+    words="aten::_slow_conv2d",
 )
 def test_float64_unfolds_and_float32_need_not():
     largest, names = allocated(torch.float64)
@@ -70,6 +72,7 @@ def allocated(dtype):
     ruling="right",
     because="That is the shape of `F.unfold`, with stride 1 and no padding.",
     notebook=NOTEBOOK,
+    words="settings where torch and the rule agree",
 )
 def test_number_of_windows(image):
     pixels, _ = image
@@ -85,6 +88,7 @@ def test_number_of_windows(image):
     "that cover each pixel. Opposite they are where windows do not overlap, and as adjoints: each is the gradient of "
     "the other.",
     notebook=NOTEBOOK,
+    words="`fold` *adds* what overlaps",
 )
 def test_fold_adds_what_overlaps(image):
     pixels, _ = image
@@ -104,6 +108,7 @@ def test_fold_adds_what_overlaps(image):
     because="The transpose is multiplied, so positions are rows in the text's feature matrix; `F.unfold` returns that "
     "transpose already.",
     notebook=NOTEBOOK,
+    words="`F.unfold` returns the transpose",
 )
 def test_filter_matrix_times_transposed_features(image):
     pixels, filters = image
@@ -145,6 +150,7 @@ def test_the_wheel_holds_no_caffe2():
     because="Values agree within 1e-10; the columns of the matrices stand in another order, and the memory format of "
     "the result follows the input's.",
     notebook=NOTEBOOK,
+    words="channels last in both:",
 )
 def test_memory_format_changes_no_value(image):
     pixels, filters = image

@@ -57,7 +57,6 @@ def second_step(net: nn.Module, gpus: list[torch.device], inside: bool) -> Trace
     claim="`model = nn.DataParallel(model)`, then `model = model.cuda()`.",
     ruling="right",
     because="The wrapper moves what it wraps, in place; `.cuda()` first does the same. All weights are on cuda:0.",
-    notebook=NOTEBOOK,
 )
 def test_wrapping_before_or_after_moving() -> None:
     with vgpu.virtual_gpus(2):
@@ -74,6 +73,7 @@ def test_wrapping_before_or_after_moving() -> None:
     because="Rows are distributed. The model is copied, whole, in every step: between steps cuda:1 holds nothing, "
     "within a step all weights.",
     notebook=NOTEBOOK,
+    words="The model is copied, not split",
 )
 def test_the_model_is_copied_in_every_step() -> None:
     with vgpu.virtual_gpus(2) as gpus:
@@ -90,6 +90,7 @@ def test_the_model_is_copied_in_every_step() -> None:
     ruling="right",
     because="With a large output and the loss outside, cuda:0 held more than four times as much as the next.",
     notebook=NOTEBOOK,
+    words="*Before the step* only `cuda:0` holds anything",
 )
 def test_the_first_gpu_holds_most() -> None:
     with vgpu.virtual_gpus(4) as gpus:
@@ -105,6 +106,7 @@ def test_the_first_gpu_holds_most() -> None:
     because="PyTorch's docstring recommends it, even for a single machine, and does not speak of memory. It helps "
     "there because it gathers nothing on one GPU.",
     notebook="07_ddp_by_hand",
+    words="is what PyTorch recommends instead",
 )
 def test_the_documentation_recommends_ddp() -> None:
     words = " ".join((nn.DataParallel.__doc__ or "").split())
@@ -120,6 +122,7 @@ def test_the_documentation_recommends_ddp() -> None:
     because="Not by itself: it gathers nothing. A process without set_device works on GPU 0 and opens a context there; "
     "torch.load brings a file back to the GPU it was written on.",
     notebook="07_ddp_by_hand",
+    words="A file remembers that rank 0 saved from `cuda:0`",
 )
 def test_what_fills_the_first_gpu_under_ddp() -> None:
     with vgpu.virtual_gpus(2):
@@ -162,6 +165,7 @@ class Chunks2020(nn.DataParallel):
     because="Its chunks are right for full batches given by position. It stops at batches of fewer parts than GPUs, at "
     "keywords and lists; on one GPU it divides by zero; and with the loss outside it saves next to nothing.",
     notebook=NOTEBOOK,
+    words="BalancedDataParallel",
 )
 def test_balanced_chunks_of_2020() -> None:
     with vgpu.virtual_gpus(4) as gpus:
@@ -188,6 +192,7 @@ def test_balanced_chunks_of_2020() -> None:
     because="Once the loss is on the replicas: then weights, gradients and optimizer are all that cuda:0 has besides, "
     "and rows outweigh them. The fullest GPU held at most 1.1 times what the emptiest did.",
     notebook=NOTEBOOK,
+    words="12 + 16 + 16 + 16 rows against 60 on one GPU",
 )
 def test_balanced_chunks_with_the_loss_on_the_replicas() -> None:
     with vgpu.virtual_gpus(4) as gpus:

@@ -46,6 +46,7 @@ def group_of_one():
     ruling="right then",
     because="It still starts two ranks and warns: use torchrun, which passes no argument and sets the environment.",
     notebook=NOTEBOOK,
+    words="torch.distributed.launch",
 )
 def test_the_old_launcher_is_deprecated(launched):
     assert "torch.distributed.launch is deprecated" in launched["launch"]
@@ -60,6 +61,7 @@ def test_the_old_launcher_is_deprecated(launched):
     because="Since torch 2.0 the launcher writes `--local-rank`, and this parser is what ends in an error; torchrun "
     "passes neither, the default stays, and both ranks take cuda:0, which NCCL refuses.",
     notebook=NOTEBOOK,
+    words="--local-rank=0",
 )
 def test_local_rank_is_no_argument_today(launched):
     assert "error: unrecognized arguments: --local-rank=" in launched["launch"]
@@ -74,7 +76,6 @@ def test_local_rank_is_no_argument_today(launched):
     ruling="incomplete",
     because="Only before the first use of a GPU in the process; after it the line does nothing, and says nothing. In "
     "the environment of the command it cannot come too late.",
-    notebook=NOTEBOOK,
 )
 def test_visible_devices_count_until_the_first_use(monkeypatch):
     with vgpu.virtual_gpus(4, force=True):
@@ -94,7 +95,6 @@ def test_visible_devices_count_until_the_first_use(monkeypatch):
     ruling="right",
     because="Rank, world size and meeting point come from the environment, as both launchers set it; it is the "
     "default. Without a launcher the error names the first variable that is missing.",
-    notebook=NOTEBOOK,
 )
 def test_the_environment_says_where_to_meet(launched, monkeypatch):
     assert "[rank0]: " in launched["run"] and "[rank1]: " in launched["run"]  # they met, and NCCL refused
@@ -111,7 +111,6 @@ def test_the_environment_says_where_to_meet(launched, monkeypatch):
     ruling="incomplete",
     because="Only for a model of which parts take no part in some step, where DDP refuses otherwise. For any other "
     "the gradients are the same, and the graph is searched in every step for nothing.",
-    notebook=NOTEBOOK,
 )
 def test_searching_for_unused_parameters(group_of_one):
     def train(steps, find_unused_parameters):
@@ -139,7 +138,6 @@ def test_searching_for_unused_parameters(group_of_one):
     ruling="incomplete",
     because="They move inputs. The model, tensors that name no GPU and checkpoints go to cuda:0 until "
     "`torch.cuda.set_device`.",
-    notebook=NOTEBOOK,
 )
 def test_without_set_device_all_is_on_the_first_gpu():
     def introduce():
@@ -160,6 +158,7 @@ def test_without_set_device_all_is_on_the_first_gpu():
     because="DDP splits no batch. With equal loaders both ranks compute the same, and the average of two "
     "equal gradients is the gradient of one.",
     notebook=NOTEBOOK,
+    words="DDP splits no batch",
 )
 def test_ddp_splits_nothing(group_of_one):
     seen = []

@@ -60,7 +60,6 @@ def run(tmp_path_factory):
     ruling="right",
     because="The kinds differ in the command, not in the program: two agents with a rank each give the weights that "
     "one process computes from both ranks' gradients.",
-    notebook=NOTEBOOK,
 )
 def test_two_machines_compute_what_one_process_does(run):
     codes, _, weights, steps = run
@@ -78,6 +77,7 @@ def test_two_machines_compute_what_one_process_does(run):
     "`--rdzv-endpoint`. What is needed is a checkpoint, since a rank that dies restarts them all: at most the steps "
     "since the last one are done again.",
     notebook=NOTEBOOK,
+    words="writes checkpoints, and it begins with the last one",
 )
 def test_restart_repeats_at_most_the_steps_since_the_checkpoint(run):
     _, lives, _, _ = run

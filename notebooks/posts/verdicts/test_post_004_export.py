@@ -64,7 +64,6 @@ def net():
     claim="For TensorRT 5.1.5 export with PyTorch 1.1.0; for TensorRT 7.2.2 PyTorch 1.7 will do.",
     ruling="not tried",
     because="No version of TensorRT is among what this project needs, and the oldest PyTorch that it supports is 2.11.",
-    notebook=NOTEBOOK,
 )
 def test_tensorrt_is_no_dependency():
     """When this fails, the claim can be tried: replace the ruling by what comes out."""
@@ -83,6 +82,7 @@ def test_tensorrt_is_no_dependency():
     because="The exporter that is the default since PyTorch 2.9 writes 18 and says so on stderr only; `dynamo=False` "
     "still writes 11, and is to be removed. Both files compute what PyTorch does.",
     notebook=NOTEBOOK,
+    words="read the number in the file, not in the call",
 )
 def test_opset_of_the_call(net):
     x = torch.randn(1, 3, 8, 8)
@@ -98,6 +98,7 @@ def test_opset_of_the_call(net):
     ruling="right then",
     because="The default exporter takes the argument and calls it deprecated; its files are the same either way.",
     notebook=NOTEBOOK,
+    words="are leftovers of the older one",
 )
 def test_constant_folding_is_a_leftover(net):
     x = torch.randn(1, 3, 8, 8)
@@ -113,6 +114,7 @@ def test_constant_folding_is_a_leftover(net):
     because="The post does not say into what: relu(x) - a * relu(-x) is equal bit for bit, and exports without PRelu. "
     "TensorRT itself was not run.",
     notebook=NOTEBOOK,
+    words="rewrite_prelu",
 )
 def test_prelu_without_prelu(net):
     x = torch.randn(1, 3, 8, 8)
@@ -130,6 +132,7 @@ def test_prelu_without_prelu(net):
     because="It freezes the size of the example in the TorchScript exporter, which fixed engines wanted and any other "
     "batch or picture breaks on. The default exporter keeps both spellings free.",
     notebook=NOTEBOOK,
+    words="the size is frozen",
 )
 def test_sizes_as_constants():
     small, large = torch.rand(2, 3, 8, 8), torch.rand(5, 3, 12, 16)
@@ -150,6 +153,7 @@ def test_sizes_as_constants():
     because="True is refused by sets 9 and 10 only. From 11 on, for which the post's first listing asks, both settings "
     "export and are exact.",
     notebook=NOTEBOOK,
+    words="align_corners=self.align_corners",
 )
 def test_align_corners():
     x = torch.rand(1, 3, 8, 8)
@@ -169,6 +173,7 @@ def test_align_corners():
     because="In eval mode SyncBatchNorm is a BatchNorm today: it runs on a CPU and exports by both exporters. The "
     "conversion back is equal bit for bit, and PyTorch has none.",
     notebook=NOTEBOOK,
+    words="for export use `BatchNorm2d`",
 )
 def test_sync_batchnorm():
     x, plain = torch.randn(2, 3, 8, 8), nn.BatchNorm2d(3)
@@ -187,6 +192,7 @@ def test_sync_batchnorm():
     "`dynamo=False` to this day. The exporter that is the default since 2.9 takes average pooling of any size. Both "
     "refuse maximum pooling where sizes do not divide.",
     notebook=NOTEBOOK,
+    words="## Adaptive pooling as fixed pooling",
 )
 def test_which_adaptive_pooling_exports():
     x = torch.randn(1, 2, 7, 7)
@@ -211,6 +217,7 @@ def test_which_adaptive_pooling_exports():
     because="Equal where in divided by out leaves 0 or 1: for the program's 6 to 2 and 7 to 3, and 490 of the 2080 "
     "pairs up to 64. For 10 to 4 the shape is right and the numbers are others.",
     notebook=NOTEBOOK,
+    words="stridesz = np.floor(inputsz/outputsz)",
 )
 def test_formula_of_the_program():
     def formula(size, output):
@@ -246,6 +253,7 @@ def test_formula_of_the_program():
     ruling="right",
     because="No zip archive is written, and it loads with `weights_only=True`. That torch 1.1 reads it was not tried.",
     notebook=NOTEBOOK,
+    words="_use_new_zipfile_serialization=False",
 )
 def test_old_file_format(net, tmp_path):
     torch.save(net.state_dict(), tmp_path / "new.pth")
@@ -275,6 +283,7 @@ def test_a_file_of_today_is_a_zip_archive(net, tmp_path):
     ruling="incomplete",
     because="It hides what the file lacks: every missing tensor keeps its random start, and all keys match.",
     notebook=NOTEBOOK,
+    words="model_dict.update(pretrained_dict)",
 )
 def test_update_hides_missing_keys(net):
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.PReLU(), nn.BatchNorm2d(4))
@@ -295,6 +304,7 @@ def test_update_hides_missing_keys(net):
     ruling="typo",
     because="Typographic quotes; Python refuses them.",
     notebook=NOTEBOOK,
+    words="typographic quotes",
 )
 def test_typographic_quotes():
     with pytest.raises(SyntaxError, match="U\\+201C"):
@@ -310,6 +320,7 @@ def test_typographic_quotes():
     "onnxruntime, today, it shifts the picture by half an output pixel without an error, and 11 is "
     "exact.",
     notebook=NOTEBOOK,
+    words="be sure to use",
 )
 def test_opset_nine_shifts_the_picture():
     ramp = torch.arange(6.0).expand(1, 1, 6, 6).contiguous()  # half a unit an output pixel, so 0.25 is half a pixel

@@ -48,6 +48,7 @@ def three_groups():
     ruling="right",
     because="Every parameter lands in exactly one group; `in` on tensors would compare their elements.",
     notebook=RATES,
+    words="backbone_ids = [id(p)",
 )
 def test_two_groups_by_id():
     model = Net()
@@ -66,6 +67,7 @@ def test_two_groups_by_id():
     ruling="incomplete",
     because="It can be read once. Count it first, and its group is empty; the optimizer says nothing.",
     notebook=RATES,
+    words="`filter` hides a trap",
 )
 def test_a_filter_is_consumed_once():
     model = Net()
@@ -83,6 +85,7 @@ def test_a_filter_is_consumed_once():
     ruling="incomplete",
     because="`.to` keeps the objects; `load_state_dict(assign=True)` replaces them, and the list matches nothing.",
     notebook=RATES,
+    words="assign=True",
 )
 def test_ids_after_a_move():
     model = Net()
@@ -103,6 +106,7 @@ def test_ids_after_a_move():
     because="`net.conv_X` is meant. As printed these are variables that hold ids, and not parts of the model: "
     "AttributeError.",
     notebook=RATES,
+    words="conv_X_params",
 )
 def test_a_list_of_ids_is_no_module():
     with pytest.raises(AttributeError, match="'Net' object has no attribute 'conv_X_params'"):
@@ -120,6 +124,7 @@ def test_a_list_of_ids_is_no_module():
     "at every epoch. Goyal et al. (2017) find it helpful for fine-tuning trained and new layers "
     "together; for very large batches they let the rate rise gradually.",
     notebook=RATES,
+    words="27.warmup",
 )
 def test_the_warm_up_is_constant():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=3, base_lr=0.1))
@@ -147,6 +152,7 @@ def test_the_warm_up_is_constant():
     because="The call runs during the warm-up. The first epoch after it compares with `milestones[0]`: TypeError, "
     "'NoneType' object is not subscriptable.",
     notebook=RATES,
+    words="`milestones=None",
 )
 def test_the_default_milestones_raise_after_the_warm_up():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=3, base_lr=0.1))
@@ -165,6 +171,7 @@ def test_the_default_milestones_raise_after_the_warm_up():
     because="Probably so, and it has a price: any `lr` of that file is overwritten, while a file that "
     "imported it keeps the old number. A function can return it.",
     notebook=RATES,
+    words="`global lr` reaches out of the function",
 )
 def test_global_lr_overwrites():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=1, base_lr=0.1), lr=0.001)
@@ -181,6 +188,7 @@ def test_global_lr_overwrites():
     because="Right for an optimizer with one rate. The factors between groups, which the notes set up a page "
     "earlier, are lost in the first epoch.",
     notebook=RATES,
+    words="so the backbone's tenth is lost in the first epoch",
 )
 def test_one_rate_for_all_groups():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=1, base_lr=0.1))
@@ -202,6 +210,7 @@ def test_one_rate_for_all_groups():
     ruling="right",
     because="A straight line to 0 that stays there. (The lambda is not part of the scheduler's state.)",
     notebook=RATES,
+    words="## LambdaLR",
 )
 def test_lambda_lr_ends_at_zero():
     optimizer = torch.optim.SGD([nn.Parameter()], lr=1.0)
@@ -224,6 +233,7 @@ def test_lambda_lr_ends_at_zero():
     ruling="typo",
     because="The comma is full-width, U+FF0C: a SyntaxError.",
     notebook=RATES,
+    words="The comma is a full-width",
 )
 def test_a_full_width_comma():
     with pytest.raises(SyntaxError, match=r"U\+FF0C"):
@@ -237,6 +247,7 @@ def test_a_full_width_comma():
     ruling="wrong",
     because="The docstring is another schedule's: the function falls smoothly and knows no milestones.",
     notebook=RATES,
+    words="belongs to another schedule",
 )
 def test_the_docstring_is_stale():
     notes = functions("004_poly.py")
@@ -252,6 +263,7 @@ def test_the_docstring_is_stale():
     ruling="incomplete",
     because="Right up to max_iter. One step later it is a complex number, which SGD refuses.",
     notebook=RATES,
+    words="a complex number",
 )
 def test_poly_turns_complex():
     notes = functions("004_poly.py")
@@ -273,6 +285,7 @@ def test_poly_turns_complex():
     ruling="incomplete",
     because="With three groups all but the first keep the rate they began with, silently.",
     notebook=RATES,
+    words="leaves all groups but the first where they are",
 )
 def test_a_third_group_is_ignored():
     notes = functions("004_poly.py")
@@ -305,6 +318,7 @@ def repeated(seed_them):
     ruling="incomplete",
     because="Those of torch, on all devices; Python's and NumPy's generators go on.",
     notebook=BITS,
+    words="Python's and NumPy's generators are missing",
 )
 def test_the_recipe_leaves_python_and_numpy():
     def recipe():
@@ -325,6 +339,7 @@ def test_the_recipe_leaves_python_and_numpy():
     because="The numbers of every GPU repeat. `torch.manual_seed` alone seeds the CPU and every GPU; the two "
     "calls after it repeat that and do no harm.",
     notebook=BITS,
+    words="torch.cuda.manual_seed_all(seed)",
 )
 def test_manual_seed_reaches_every_device():
     with vgpu.virtual_gpus(2):
@@ -338,6 +353,7 @@ def test_manual_seed_reaches_every_device():
     ruling="incomplete",
     because="They speak to cuDNN alone. Operations outside it are refused by `use_deterministic_algorithms` only.",
     notebook=BITS,
+    words="torch.backends.cudnn.deterministic = True",
 )
 def test_the_cudnn_switches_leave_other_operations(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
@@ -360,6 +376,7 @@ def test_the_cudnn_switches_leave_other_operations(monkeypatch):
     because="cuDNN runs on GPUs, and none was measured. The switch narrows its choice of algorithms, so the "
     "cost depends on the shapes. What a CPU can show is that its convolution never asks the switch.",
     notebook=BITS,
+    words="it was **not tried** here",
 )
 def test_the_cudnn_switch_is_nothing_to_the_cpu(monkeypatch):
     conv, x = nn.Conv2d(3, 4, 3), torch.rand(2, 3, 8, 8)
