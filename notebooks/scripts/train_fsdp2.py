@@ -1,6 +1,7 @@
-"""Train a net on handwritten digits, divided over the ranks (FSDP2). The arguments: a folder of checkpoints, epochs.
+"""Train a net on handwritten digits, divided over the ranks (FSDP2). Arguments, if any: folder of checkpoints, epochs.
 
 torchrun --standalone --nproc-per-node 2 train_fsdp2.py run 4     # a process for each GPU; without GPUs, on the CPU
+python train_fsdp2.py     # one process
 """
 
 import os
@@ -9,26 +10,25 @@ from pathlib import Path
 
 import torch
 import torch.distributed.checkpoint as dcp
-import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import distributed, nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 
-def main(folder, epochs):
+def main(folder="run", epochs=4):
+    if "RANK" not in os.environ:  # not started by torchrun: one rank, alone
+        os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT="0")
     device = torch.device(f"cuda:{os.environ['LOCAL_RANK']}" if torch.cuda.is_available() else "cpu")
     if device.type == "cuda":
         torch.cuda.set_device(device)  # before anything else touches a GPU
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    mesh = distributed.init_device_mesh(device.type, (int(os.environ["WORLD_SIZE"]),))  # joins the process group, too
     rank, ranks = distributed.get_rank(), distributed.get_world_size()
     pixels, labels = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
     x, y = (pixels.float() / 16).to(device), labels.to(device)
 
     torch.manual_seed(0)  # all ranks make the same net; a net that fits nowhere is made on the device "meta"
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
-    mesh = init_device_mesh(device.type, (ranks,))
     for module in (*net[::2], net):  # from the inside out
         fully_shard(module, mesh=mesh)
     adam = torch.optim.AdamW(net.parameters())  # after fully_shard, which puts new parameters into the net
@@ -38,12 +38,12 @@ def main(folder, epochs):
         dcp.load({"model": model, "optimizer": optimizer}, checkpoint_id=saved[-1].parent)
         set_state_dict(net, adam, model_state_dict=model, optim_state_dict=optimizer)
 
-    for epoch in range(int(saved[-1].parent.name[6:]) + 1 if saved else 0, epochs):
+    for epoch in range(int(saved[-1].parent.name[6:]) + 1 if saved else 0, int(epochs)):
         order = torch.randperm(1472, generator=torch.Generator().manual_seed(epoch))
         for rows in order.split(64):
             mine = rows[rank::ranks]
             adam.zero_grad()
-            F.cross_entropy(net(x[mine]), y[mine]).backward()  # averages gradients over the ranks
+            nn.functional.cross_entropy(net(x[mine]), y[mine]).backward()  # averages gradients over the ranks
             norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0).full_tensor()  # of all parts, on all ranks
             adam.step()
         with torch.no_grad():  # each forward gathers weights, so all ranks call it, each with rows of its own
@@ -57,4 +57,4 @@ def main(folder, epochs):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(*sys.argv[1:])

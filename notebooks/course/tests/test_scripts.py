@@ -21,6 +21,7 @@ from course.files import SCRIPTS
 from course.ranks import PRELOADED, START
 from frcnn_lite.parallel.launch import run_ranks
 
+PROGRAMS = sorted(SCRIPTS.glob("*.py"))
 LINES = 60  # a program that a reader copies is read in one go
 TRAIN_DDP = SCRIPTS / "train_ddp.py"
 TRAIN_FSDP2 = SCRIPTS / "train_fsdp2.py"
@@ -130,6 +131,15 @@ def told_of_tensor_parallel(ranks: int, said: str) -> list[str]:
     return epochs
 
 
-@pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_a_program_that_python_starts_without_arguments_trains_on_one_rank(path, tmp_path):
+    command = [sys.executable, "-m", "vgpu", "--force", "--gpus", "1", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    *_, last = re.findall(r"epoch (\d): .*?(\d+) of 325 right", ended.stdout)
+    assert last[0] == "3" and int(last[1]) > 250
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
 def test_a_program_is_short_enough_to_be_shown_whole(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LINES
