@@ -153,4 +153,4 @@ def test_the_script_is_shown_whole_and_has_run():
     ]
     text, _, ran = shown.partition("--- run on two GPUs:")
     assert text.strip() == (SCRIPTS / "train_ddp.py").read_text(encoding="utf-8").strip()
-    assert [line.split(":")[0] for line in ran.split("\n") if line] == [f"epoch {epoch}" for epoch in range(4)]
+    assert ran.strip().startswith("4 epochs")
