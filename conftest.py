@@ -70,6 +70,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Give everything back to the last collection: else Triton's binding calls it leaked, in pages, after the result."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     """Fail the cell with which a notebook leaves its time budget."""

@@ -296,3 +296,12 @@ def test_makefile_reaches_every_command():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert set(listed.removeprefix("COMMANDS = ").split()) == {*module.COMMANDS, "clean"}
+
+
+@pytest.mark.exhaustive
+def test_the_last_that_a_run_of_pytest_prints_is_its_result():
+    """Triton, which torch.compile imports, reports at the end what the interpreter did not free."""
+    test = "tests/export/test_weights.py::test_one_layer_that_was_compiled"
+    ran = subprocess.run([sys.executable, "-m", "pytest", "-q", test], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0 and "1 passed" in ran.stdout.splitlines()[-1], ran.stdout
+    assert "leaked" not in ran.stderr

@@ -5,13 +5,18 @@ safetensors' `load_file`. (`engine.load_weights` is a different function: it ope
 with its configuration.)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-WRAPPERS = ("module.", "_orig_mod.")  # DataParallel and DistributedDataParallel; torch.compile
+WRAPPER = (
+    "module"  # of DataParallel and DistributedDataParallel: a model of one's own may have a child of this name, too
+)
+# Parts that only wrappers put into a name, also around a single layer: torch.compile, FSDP1 and fairscale's form of it,
+# activation checkpointing and offloading, Lightning Fabric.
+INNER = ("_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module", "_forward_module")
 
 
 class WeightsError(ValueError):
@@ -28,7 +33,7 @@ class LoadReport:
 
     loaded: those that fit; missing: in the model only, left as they were; unused: in the file only; mismatched: name
     to the shapes in file and model; cast: among those that fit, name to the types in file and model; prefix: what was
-    taken off the file's names.
+    taken off in front of all names of the file; inside: parts that were taken out of some of them.
     """
 
     loaded: tuple[str, ...]
@@ -37,6 +42,7 @@ class LoadReport:
     mismatched: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
     cast: dict[str, tuple[torch.dtype, torch.dtype]]
     prefix: str
+    inside: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -44,7 +50,8 @@ class LoadReport:
         return not (self.missing or self.unused or self.mismatched)
 
     def __str__(self) -> str:
-        taken_off = f" (prefix {self.prefix!r} taken off)" if self.prefix else ""
+        off = [f"prefix {self.prefix!r}"] * bool(self.prefix) + [f"{part!r} inside of names" for part in self.inside]
+        taken_off = f" ({', '.join(off)} taken off)" if off else ""
         lines = [f"fit: {len(self.loaded)} tensors{taken_off}"]
         for title, names in (("missing in the file", self.missing), ("unused by the model", self.unused)):
             lines += [f"{title}: {', '.join(names)}"] if names else []
@@ -60,11 +67,12 @@ def load_weights_into(model: nn.Module, weights: Mapping[str, Tensor], *, partia
     """Load named tensors into `model`, whether either was wrapped or bare; each keeps the model's device and type.
 
     partial: load what fits and report the rest; otherwise anything missing, unused or of a different shape raises
-    WeightsError, and the model is as it was. Raises ValueError when no name at all is shared.
+    WeightsError, and the model is as it was. Raises ValueError when no name at all is shared, or when two names of the
+    file are the same without what wrappers put into them.
     """
-    own, _ = unwrapped(model.state_dict())
-    given, prefix = unwrapped(weights)
-    report = compare(own, given, prefix)
+    own, _, _ = unwrapped(model.state_dict())
+    given, prefix, inside = unwrapped(weights)
+    report = compare(own, given, prefix, inside)
     if not report.is_complete and not partial:
         raise WeightsError(report)
     if not report.loaded:
@@ -75,7 +83,9 @@ def load_weights_into(model: nn.Module, weights: Mapping[str, Tensor], *, partia
     return report
 
 
-def compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], prefix: str = "") -> LoadReport:
+def compare(
+    own: Mapping[str, Tensor], given: Mapping[str, Tensor], prefix: str = "", inside: tuple[str, ...] = ()
+) -> LoadReport:
     """What would become of every name; changes nothing."""
     shared = [name for name in own if name in given]
     wrong = {name for name in shared if not _fits(given[name], own[name])}
@@ -87,26 +97,32 @@ def compare(own: Mapping[str, Tensor], given: Mapping[str, Tensor], prefix: str 
         mismatched={name: (tuple(given[name].shape), tuple(own[name].shape)) for name in shared if name in wrong},
         cast={name: (given[name].dtype, own[name].dtype) for name in fits if given[name].dtype != own[name].dtype},
         prefix=prefix,
+        inside=inside,
     )
 
 
-def unwrapped(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str]:
-    """The tensors without what wrappers put before every name, and what that was.
+def unwrapped(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], str, tuple[str, ...]]:
+    """The tensors without what wrappers put into their names, the prefix that all names lost, and the parts inside.
 
-    Only a prefix that *all* names share is a wrapper's: a model may well have one child called `module`. And it is cut
-    off at the front: `str.replace` would cut inside names, `str.lstrip` takes letters and not a word.
+    The parts of `INNER` are taken out wherever they are. `module` is a wrapper's only as a prefix that *all* names
+    share, because a model may well have one child of this name. Whole parts are compared: `str.replace` would cut
+    inside words, `str.lstrip` takes letters and not a word.
+
+    Raises ValueError when two names are the same without these parts.
     """
+    paths = {name: name.split(".") for name in state}
     prefix = ""
-    while wrapper := _shared(state, prefix):
-        prefix += wrapper
-    return {name.removeprefix(prefix): tensor for name, tensor in state.items()}, prefix
-
-
-def _shared(names: Iterable[str], prefix: str) -> str:
-    for wrapper in WRAPPERS:
-        if all(name.startswith(prefix + wrapper) for name in names):
-            return wrapper
-    return ""
+    while paths and len(firsts := {path[0] for path in paths.values()}) == 1 and firsts <= {WRAPPER, *INNER}:
+        prefix += f"{firsts.pop()}."
+        paths = {name: path[1:] for name, path in paths.items()}
+    inside = tuple(part for part in INNER if any(part in path for path in paths.values()))
+    short = {name: ".".join(part for part in path if part not in INNER) for name, path in paths.items()}
+    originals: dict[str, str] = {}
+    for name, bare in short.items():
+        if bare in originals:
+            raise ValueError(f"{originals[bare]!r} and {name!r} are both {bare!r} without what wrappers put into names")
+        originals[bare] = name
+    return {bare: state[name] for bare, name in originals.items()}, prefix, inside
 
 
 def _fits(given: Tensor, own: Tensor) -> bool:

@@ -36,6 +36,37 @@ def test_any_wrapper_into_any_wrapper(wrap, name, state):
         assert torch.equal(own, given)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "prefix", "inside"),
+    [
+        ("", "_fsdp_wrapped_module.", "_fsdp_wrapped_module.", ()),
+        ("", "_forward_module.module.", "_forward_module.module.", ()),
+        ("3.", "3._checkpoint_wrapped_module.", "", ("_checkpoint_wrapped_module",)),
+        ("0.", "_orig_mod.0._orig_mod.", "", ("_orig_mod",)),
+    ],
+)
+def test_a_wrapper_inside_of_names_is_taken_out(old, new, prefix, inside):
+    state = {
+        name.replace(old, new, 1) if name.startswith(old) else name: t for name, t in model(1).state_dict().items()
+    }
+    report = load_weights_into(model(2), state)
+    assert (report.is_complete, report.prefix, report.inside) == (True, prefix, inside)
+    assert all(part in str(report) for part in inside)
+
+
+def test_one_layer_that_was_compiled():
+    compiled = model(1)
+    compiled[3] = torch.compile(compiled[3])
+    assert load_weights_into(model(2), compiled.state_dict()).inside == ("_orig_mod",)
+    assert load_weights_into(compiled, model(2).state_dict()).is_complete
+
+
+def test_two_names_that_become_one_are_refused():
+    twice = {**model().state_dict(), "3._orig_mod.bias": torch.zeros(3)}
+    with pytest.raises(ValueError, match=r"'3.bias' and '3._orig_mod.bias' are both '3.bias'"):
+        load_weights_into(model(), twice)
+
+
 def test_distributed(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

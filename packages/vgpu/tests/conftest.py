@@ -25,6 +25,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Give everything back to the last collection: else Triton's binding calls it leaked, in pages, after the result."""
+    gc.unfreeze()
+
+
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
     """Four virtual GPUs for one test."""
