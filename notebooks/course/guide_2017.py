@@ -170,7 +170,7 @@ def blob(i: int) -> tuple[np.ndarray, ...]:
 
 def words_for(error: Exception) -> str:
     """Two or three words for the errors that the suspects of the cold case end in, else the name of the class."""
-    known = {"expected device": "gradient elsewhere", "same device": "two devices"}
+    known = {"expected device": "gradient elsewhere", "same device": "two devices", "on one device": "two devices"}
     known |= {"does not require grad": "no gradient", "modified inplace": "changed in place"}
     return next((words for part, words in known.items() if part in str(error)), type(error).__name__)
 

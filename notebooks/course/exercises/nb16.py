@@ -112,6 +112,26 @@ class _BareCuda(Largest):
         return torch.zeros(ctx.size).cuda().scatter(1, places, gradient)  # noqa: FL001, FL002 the mistake
 
 
+class _Float32(Largest):
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (places,) = ctx.saved_tensors
+        return torch.zeros(ctx.size, device=gradient.device).scatter(1, places, gradient.float())
+
+
+class _AllThatTie(Function):
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        largest = x.amax(dim=1, keepdim=True)
+        ctx.save_for_backward(x == largest)
+        return largest
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        (largest,) = ctx.saved_tensors
+        return largest * gradient
+
+
 def _gradients(apply: Apply, parts: Sequence[Tensor], before_backward: Callable[[], Any] = lambda: None) -> Any:
     """Outputs and gradients of one backward through a call for each part; numbers, on the CPU."""
     leaves = [part.detach().clone().requires_grad_() for part in parts]
@@ -120,8 +140,19 @@ def _gradients(apply: Apply, parts: Sequence[Tensor], before_backward: Callable[
         return TODO
     before_backward()
     weights = [torch.arange(1.0, 1 + out.numel(), device=out.device).view_as(out) for out in outputs]
+    if parts[0].dtype == torch.float64:
+        weights = [weight.double() / 3 for weight in weights]  # not a number of float32
     sum((out * weight).sum().cpu() for out, weight in zip(outputs, weights, strict=True)).backward()  # type: ignore
     return [*(out.tolist() for out in outputs), *(leaf.grad.tolist() for leaf in leaves)]  # type: ignore[union-attr]
+
+
+def _with_ties(apply: Apply, x: Tensor, other: Tensor) -> Any:
+    """What each row has of gradient, in all and outside of its largest numbers: which of them gets it is open."""
+    found = _gradients(apply, [x])
+    if found is TODO:
+        return TODO
+    values, gradient = (torch.tensor(rows) for rows in found)
+    return [values.tolist(), gradient.sum(dim=1).tolist(), gradient[x < x.amax(dim=1, keepdim=True)].tolist()]
 
 
 def _between(apply: Apply, x: Tensor, other: Tensor) -> Any:
@@ -142,6 +173,7 @@ WAYS: dict[str, Callable[[Apply, Tensor, Tensor], Any]] = {
     "called under no_grad before backward": _between,
     "called on two GPUs before one backward": _two_gpus,
 }
+FURTHER = {"called once in float64": WAYS["called once"], "called once with equal numbers": _with_ties}
 
 
 @dataclass(frozen=True)
@@ -150,7 +182,9 @@ class _Use(Case):
 
     def call(self, function: Callable[..., Any]) -> Any:
         way, x, other = self.args
-        return WAYS[way](getattr(function, "apply", function), x, other)
+        found = (WAYS | FURTHER)[way](getattr(function, "apply", function), x, other)
+        own = isinstance(function, type) and issubclass(function, Function)
+        return found if own or found is TODO else "a result without a Function"
 
     def show(self, name: str) -> str:
         way, x, _ = self.args
@@ -161,13 +195,16 @@ def _uses(random: Random) -> Sequence[Case]:
     pairs = [([[1.0, 5.0, 2.0]], [[9.0, 1.0, 3.0]])]
     for _ in range(4):
         rows, columns = random.randint(1, 3), random.randint(2, 4)
-        drawn = [[[float(x) for x in random.sample(range(20), columns)] for _ in range(rows)] for _ in range(2)]
+        drawn = [[[float(x) for x in random.sample(range(-10, 10), columns)] for _ in range(rows)] for _ in range(2)]
         pairs.append((drawn[0], drawn[1]))
     tensors = [tuple(torch.tensor(rows, dtype=torch.float32) for rows in pair) for pair in pairs]
     uses = [_Use((way, *pair)) for pair, way in itertools.product(tensors, WAYS)]
     # Two calls of different sizes. The second is the smaller one, so places that are not its own raise no error.
     sizes = torch.tensor([[3.0, 7.0, 5.0], [8.0, 2.0, 6.0]]), torch.tensor([[4.0, 1.0]])
-    return [*uses, *(_Use((way, *sizes)) for way in list(WAYS)[1:3])]
+    fractions = torch.tensor([[1 / 3, 2 / 3], [-0.1, -0.7]], dtype=torch.float64)
+    ties = torch.tensor([[2.0, 7.0, 7.0], [-4.0, -4.0, -4.0]])
+    further = [_Use((way, x, x)) for way, x in zip(FURTHER, (fractions, ties), strict=True)]
+    return [*uses, *(_Use((way, *sizes)) for way in list(WAYS)[1:3]), *further]
 
 
 # ---- 16.test_pool ----------------------------------------------------------------------------------------------------
@@ -189,23 +226,25 @@ class _Pool(Function):
     """RoI pooling that keeps what backward needs on the object that `find` returns, or in ctx."""
 
     @staticmethod
-    def forward(ctx, features, rois, put, get, add):  # type: ignore[no-untyped-def]
+    def forward(ctx, features, rois, put, get, formula):  # type: ignore[no-untyped-def]
         values, argmax = ops.roi_pool_with_argmax(features, rois, 3)
         note = SimpleNamespace(argmax=argmax, images=rois[:, 0].long(), size=list(features.shape))
         if put is None:
             ctx.note = note
         else:
             put(note, features.device)
-        ctx.get, ctx.add = get, add
+        ctx.get, ctx.formula = get, formula
         return values
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         note = ctx.note if ctx.get is None else ctx.get(gradient.device)
+        ones = plain_scatter(torch.ones_like(gradient), note.argmax, note.images, note.size)
+        if ctx.formula == "ones":
+            return ones, None, None, None, None
         found = plain_scatter(gradient, note.argmax, note.images, note.size)
-        if not ctx.add:  # of several outputs that came from one cell the last one wins
-            each = plain_scatter(torch.ones_like(gradient), note.argmax, note.images, note.size)
-            found = found / each.clamp(min=1)
+        if ctx.formula == "mean":  # of the outputs that came from one cell
+            found = found / ones.clamp(min=1)
         return found, None, None, None, None
 
 
@@ -218,22 +257,26 @@ def _programs() -> list[Program]:
         last[0] = note
 
     return [
-        Program("a right pooling, which keeps its argmax in ctx", lambda x, b: _Pool.apply(x, b, None, None, True)),
+        Program("a right pooling, which keeps its argmax in ctx", lambda x, b: _Pool.apply(x, b, None, None, "sum")),
         Program(
             "a pooling that keeps the argmax of its last call",
-            lambda x, b: _Pool.apply(x, b, keep, lambda device: last[0], True),
+            lambda x, b: _Pool.apply(x, b, keep, lambda device: last[0], "sum"),
         ),
         Program(
             "a pooling that keeps an argmax for each GPU",
-            lambda x, b: _Pool.apply(x, b, lambda n, d: slot.update({d: n}), lambda d: slot[d], True),
+            lambda x, b: _Pool.apply(x, b, lambda n, d: slot.update({d: n}), lambda d: slot[d], "sum"),
         ),
         Program(
             "a pooling that keeps its argmax on a stack",
-            lambda x, b: _Pool.apply(x, b, lambda n, d: stack.append(n), lambda d: stack.pop(), True),
+            lambda x, b: _Pool.apply(x, b, lambda n, d: stack.append(n), lambda d: stack.pop(), "sum"),
         ),
         Program(
             "a pooling that does not add up where bins overlap",
-            lambda x, b: _Pool.apply(x, b, None, None, False),
+            lambda x, b: _Pool.apply(x, b, None, None, "mean"),
+        ),
+        Program(
+            "a pooling that does not use the gradient that it is given",
+            lambda x, b: _Pool.apply(x, b, None, None, "ones"),
         ),
         Program("the operator of this project", lambda x, b: ops.roi_pool(x, b, 3)),
     ]
@@ -317,50 +360,69 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "on the class",
-                "the places are still kept on the class. There is one class for all calls, so backward reads what the "
-                "last call wrote, on whichever GPU that was.",
+                "this is what a Function gives that keeps the places on its class. There is one class for all calls, "
+                "so backward reads what the last call wrote, on whichever GPU that was.",
                 "an instance that keeps its gradient, in pytorch/pytorch issue 16947, 2019",
                 answers=(_OnClass,),
             ),
             Mistake(
                 "the size on the class",
-                "the places are kept in ctx, but the size of x is still kept on the class. A call with fewer rows or "
-                "columns changes it before backward reads it.",
+                "this is what a Function gives that keeps the places in ctx and the size of x on its class. A call "
+                "with fewer rows or columns changes it before backward reads it.",
                 answers=(_SizeOnClass,),
             ),
             Mistake(
                 "a bare .cuda()",
-                "`.cuda()` puts the zeros on the current GPU, wherever the gradient is. `gradient.new_zeros(...)` puts "
-                "them beside it.",
+                "this is what zeros give that a bare `.cuda()` puts on the current GPU, wherever the gradient is. "
+                "`gradient.new_zeros(...)` puts them beside it.",
                 answers=(_BareCuda,),
             ),
             Mistake(
                 "moved",
-                "you moved the places to the GPU of the gradient and left them where all calls share them. The error "
-                "is gone, and the gradient is that of a different call.",
+                "this is what a Function gives that moves the places to the GPU of the gradient and leaves them where "
+                "all calls share them. There is no error, and the gradient is that of a different call.",
                 "a user who met the error of tensors on different GPUs in pytorch/pytorch issue 821, 2017",
                 answers=(_Moved,),
             ),
             Mistake(
                 "a slot for each GPU",
-                "you gave each GPU a slot of its own. Two GPUs no longer disturb each other, but two calls on the same "
-                "GPU still do.",
+                "this is what a Function gives that has a slot for each GPU. Two GPUs do not disturb each other, but "
+                "two calls on the same GPU do.",
                 answers=(_SlotForEachGpu,),
             ),
             Mistake(
                 "a stack",
-                "you keep the places on a stack. Backward runs through the calls in reverse order, so it often finds "
-                "its own on top, but not after a call without a backward, and not on two GPUs, whose backwards run at "
-                "the same time.",
+                "this is what a Function gives that keeps the places on a stack. Backward runs through the calls in "
+                "reverse order, so it often finds its own on top, but not after a call without a backward, and not on "
+                "two GPUs, whose backwards run at the same time.",
                 answers=(_Stack,),
             ),
             Mistake(
                 "ones",
-                "you put 1 where the largest numbers were. That is the gradient of a sum. In general `gradient` holds "
-                "what the loss does to each output, and it has to be passed on.",
+                "this gradient has 1 where the largest numbers were, which is the gradient of a sum. In general "
+                "`gradient` holds what the loss does to each output, and it has to be passed on.",
                 "a test with `output.sum().backward()`, as in the notes on simple-faster-rcnn-pytorch, 2017, cannot "
                 "see it",
                 answers=(_Ones,),
+            ),
+            Mistake(
+                "float32 only",
+                "in float32 this is right, and in float64 it is rounded: the zeros are made in float32, whatever the "
+                "gradient is. `gradient.new_zeros(...)` takes over its dtype as well as its device.",
+                answers=(_Float32,),
+            ),
+            Mistake(
+                "all that tie",
+                "this is right while a row has one largest number. Of several that are equal, each gets the whole "
+                "gradient here, so the row gets it several times. The output is one number: send its gradient to the "
+                "cell that `argmax` names.",
+                answers=(_AllThatTie,),
+            ),
+            Mistake(
+                "no Function",
+                "autograd knows how to go back through torch's own operations, and the exercise is about one that it "
+                "does not know: write `Largest` as a class derived from `Function`, with `forward` and `backward`.",
+                answers=(lambda x: x.max(dim=1, keepdim=True).values,),
             ),
         ),
     ),
@@ -381,27 +443,28 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "calls that do not differ",
-                "the calls in your test do not differ enough. Those of `gradcheck` are a millionth apart, and a second "
-                "call with the same numbers leaves the right numbers behind. Let the second call get a different map, "
-                "and compare all cells of the gradient: its sum is the same, wherever it goes.",
+                "this is how a test ends whose calls do not differ enough. Those of `gradcheck` are a millionth apart, "
+                "and a second call with the same numbers leaves the right numbers behind. Let the second call get a "
+                "different map, and compare all cells of the gradient: its sum is the same, wherever it goes.",
                 "a Function that gradcheck calls right, in pytorch/pytorch issue 58509, 2021",
                 answers=(_gradcheck_only, _same_input),
             ),
             Mistake(
                 "no gradcheck",
-                "your test compares the pooling with itself. A backward that is always wrong in the same way passes.",
+                "this is how a test ends that compares the pooling with itself. A backward that is always wrong in the "
+                "same way passes.",
                 "an operator of a published library that gradcheck rejects: latkins/trifast issue 5, 2025",
                 answers=(_no_gradcheck,),
             ),
             Mistake(
                 "backward through both",
-                "your backward goes through both calls, in reverse order, and so a stack hands each call its own "
-                "argmax. A call that is never followed by a backward, such as one for validation, is the harder test.",
+                "this is how a test ends whose backward goes through both calls, in reverse order: a stack hands each "
+                "call its own argmax. A call without a backward, such as one for validation, is the harder test.",
                 answers=(_backward_through_both,),
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass. Either it never raises anything (a test that *returns* False has "
+                "every program passes this test. Either it never raises anything (a test that *returns* False has "
                 "passed; write `assert`), or it compares what is the same in all of these programs, such as what "
                 "forward returns.",
                 "pytest warns about tests that return something since version 7.2, 2022",

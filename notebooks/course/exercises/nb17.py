@@ -15,18 +15,26 @@ from frcnn_lite import ops
 
 @dataclass(frozen=True)
 class _Launch(Case):
-    """A launch of the reader's thread, once for each number of `out`, in a mixed order; the result is what it wrote."""
+    """A launch of the reader's thread, once for each number of `out`, in a mixed order; the result is what they wrote.
+
+    Each thread gets a memory of its own, in which it may write its own number only: no other has been there.
+    """
 
     order: tuple[int, ...] = ()
     words: str = ""
 
     def call(self, function: Callable[..., Any]) -> Any:
         *given, out = self.args
-        written = torch.full_like(out, math.nan)
+        together = torch.full_like(out, math.nan).flatten()
         for index in self.order:
+            written = torch.full_like(out, math.nan)
             if function(index, *given, written) is TODO:
                 return TODO
-        return written.tolist()
+            written = written.flatten()
+            together[index] = written[index]
+            if not written[torch.arange(len(written)) != index].isnan().all():
+                return f"thread {index} wrote to other numbers than its own"
+        return together.view_as(out).tolist()
 
     def show(self, name: str) -> str:
         return f"{name}, launched for {self.words},"
@@ -91,6 +99,22 @@ def _pools(
     return wrong
 
 
+def _all_by_thread_0(index: int, *given: Any) -> None:
+    *_, values = given
+    for own in range(len(values)) if index == 0 else ():
+        thread(own, *given)
+
+
+def _all_by_every_thread(index: int, *given: Any) -> None:
+    *_, values = given
+    for own in range(len(values)):
+        thread(own, *given)
+
+
+def _writes_elsewhere(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return any(isinstance(result, str) for result in given)
+
+
 def _transposed(index: int, features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, values: Tensor) -> None:
     r, c, i, j = _right_place(index, len(rows), features.shape[1], rows.shape[1], columns.shape[1])
     (left, right), (top, bottom) = rows[r, i].tolist(), columns[r, j].tolist()
@@ -107,7 +131,7 @@ def _pool_cases(random: Random) -> Sequence[Case]:
         (2, 3, 2, 2, [[0, 0, 0, 24, 24], [1, 8, 8, 40, 40]]),
         *((2, random.randint(1, 2), 2, 3, [[random.randint(0, 1), *_box(random)] for _ in range(2)]) for _ in range(2)),
     ]:
-        features = torch.randn(n, channels, 6, 8, generator=generator).round(decimals=2) - 1.5
+        features = 100 * (torch.randn(n, channels, 6, 8, generator=generator).round(decimals=2) - 1.5)
         images, rows, columns = ops.roi_bins(torch.tensor(boxes, dtype=torch.float32), (6, 8), ph, pw, 1 / 8)
         out = torch.zeros(len(boxes) * channels * ph * pw)
         order = tuple(random.sample(range(len(out)), len(out)))
@@ -189,6 +213,12 @@ def _leaves_out(index: int, gradient: Tensor, argmax: Tensor, images: Tensor, ou
         out[plane // channels, plane % channels, position // width, position % width] = total
 
 
+def _all_cells_by_thread_0(index: int, *given: Any) -> None:
+    *_, out = given
+    for own in range(out.numel()) if index == 0 else ():
+        collect(own, *given)
+
+
 def _collect_cases(random: Random) -> Sequence[Case]:
     cases = []
     for n, channels, regions in [(1, 1, 2), (2, 1, 2), (2, 2, 3), *((2, 2, random.randint(2, 4)) for _ in range(3))]:
@@ -196,7 +226,7 @@ def _collect_cases(random: Random) -> Sequence[Case]:
         shape = (regions, channels, 2, 2)
         drawn = [random.randint(-1, 5) for _ in range(math.prod(shape))]
         argmax = torch.tensor(drawn, dtype=torch.int32).view(shape)
-        gradient = torch.tensor([float(random.randint(1, 9)) for _ in drawn]).view(shape)
+        gradient = torch.tensor([random.randint(-20, 20) / 8 for _ in drawn]).view(shape)
         out = torch.zeros(n, channels, 2, 3)
         words = f"the {out.numel()} cells of {tuple(out.shape)}, with argmax {argmax.flatten().tolist()}"
         order = tuple(random.sample(range(out.numel()), out.numel()))
@@ -227,35 +257,35 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "rows before columns",
-                "you took the row from the remainder. The last dimension runs fastest in memory: the remainder by `pw` "
-                "is the column.",
+                "this is the memory of threads that take the row from the remainder. The last dimension runs fastest "
+                "in memory: the remainder by `pw` is the column.",
                 "boxes with y first and kernels with x first, chenyuntc/simple-faster-rcnn-pytorch, 2017, "
                 "faster_rcnn_vgg16.py",
                 answers=(_pools(_rows_first),),
             ),
             Mistake(
                 "divided by the rows",
-                "you divide by `ph` where the length of a row is meant. A row has `pw` numbers, so `index // pw` "
-                "counts the rows that lie behind you. Where a bin has as many rows as columns nobody notices.",
+                "this is what division by `ph` gives where the length of a row is meant. A row has `pw` numbers, so "
+                "`index // pw` counts the rows that lie behind a thread. With as many rows as columns nobody notices.",
                 answers=(_pools(_by_rows),),
             ),
             Mistake(
                 "rows for columns",
-                "your bin takes its rows from `columns[r, j]` and its columns from `rows[r, i]`. The first index of a "
-                "plane is the row, y.",
+                "these are bins that take their rows from `columns[r, j]` and their columns from `rows[r, i]`. The "
+                "first index of a plane is the row, y.",
                 "boxes with y first and kernels with x first, chenyuntc/simple-faster-rcnn-pytorch, 2017, "
                 "faster_rcnn_vgg16.py",
                 answers=(_transposed,),
             ),
             Mistake(
                 "regions run fastest",
-                "you took the index apart from the wrong end. The *first* dimension runs slowest, so the region is "
-                "what is left after all other divisions.",
+                "this is what an index gives that is taken apart from the wrong end. The *first* dimension runs "
+                "slowest, so the region is what is left after all other divisions.",
                 answers=(_pools(_regions_first),),
             ),
             Mistake(
                 "the region's number for its image",
-                "you read the features of image r for region r, or always those of the first image. Which image a "
+                "these are the features of image r for region r, or always those of the first image. Which image a "
                 "region lies in is `images[r]`.",
                 "vacancy/PreciseRoIPooling issue 42, 2019, where the numbers of images are those of a different chunk",
                 answers=(
@@ -266,8 +296,8 @@ EXERCISES = (
             ),
             Mistake(
                 "begins with 0",
-                "your search begins with 0, so a bin of negative features gives 0. Begin with -inf, or with the first "
-                "feature of the bin.",
+                "a search that begins with 0 gives this: 0 for a bin of negative features. Begin with -inf, or with "
+                "the first feature of the bin.",
                 "the smallest positive float in place of the most negative one: microsoft/onnxruntime issue 319, 2019",
                 answers=(_pools(start=0.0),),
             ),
@@ -279,8 +309,8 @@ EXERCISES = (
             ),
             Mistake(
                 "the end included",
-                "you read one row and one column too many. The ends in `rows` and `columns` are the first cells that "
-                "do not belong to the bin.",
+                "these bins have one row and one column too many. The ends in `rows` and `columns` are the first cells "
+                "that do not belong to the bin.",
                 "whether ends belong to a box has divided detectors since py-faster-rcnn, 2015, and its `+ 1`: "
                 "facebookresearch/maskrcnn-benchmark, 2018",
                 answers=(_pools(beyond=1),),
@@ -290,6 +320,13 @@ EXERCISES = (
                 "nothing was written. Nobody takes what a thread returns: it has to write to `values[index]`.",
                 "a CUDA kernel that returns a sum, and does nothing when it is compiled: numba/numba issue 8717, 2023",
                 answers=(_pools(writes=False),),
+            ),
+            Mistake(
+                "the work of others",
+                "a thread wrote to numbers that other threads own. Each is started with an index of its own, and the "
+                "question is which *one* output belongs to it: write to `values[index]` and nowhere else.",
+                answers=(_all_by_thread_0, _all_by_every_thread),
+                recognise=_writes_elsewhere,
             ),
         ),
     ),
@@ -309,33 +346,33 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "every image",
-                "you also collect from regions of other images. The same position exists in each of them; compare "
-                "`images[r]` with your own.",
+                "this is what threads collect that take from regions of other images as well. The same position exists "
+                "in each image; compare `images[r]` with the image of the cell.",
                 answers=(_collects(every_image=True),),
             ),
             Mistake(
                 "every channel",
-                "you also collect from other channels. The same position exists in each plane.",
+                "this is what threads collect that take from other channels as well. The same position exists in each "
+                "plane.",
                 answers=(_collects(every_channel=True),),
             ),
             Mistake(
                 "the last one",
-                "you keep the last gradient instead of the sum. Bins overlap, so several outputs may name your cell.",
-                "the race of this notebook, which two threads that add without atomics have, 2026",
+                "this keeps the last gradient instead of the sum. Bins overlap, so several outputs may name one cell.",
                 answers=(_collects(last_only=True),),
             ),
             Mistake(
                 "counted",
-                "you counted the outputs that name your cell. That is the gradient of a sum; add up what is in "
+                "this counts the outputs that name a cell, which is the gradient of a sum. Add up what is in "
                 "`gradient`.",
                 "the test with a gradient of ones in the notes on simple-faster-rcnn-pytorch, 2017, would pass",
                 answers=(_collects(count=True),),
             ),
             Mistake(
                 "sends",
-                "your thread sends instead of collecting: it stands for an output, and adds to a cell that other "
-                "threads add to as well. Here each thread is one cell, and writes to no other.",
-                "torchvision's kernel does it like that, with atomic additions, 0.30, 2026",
+                "this is how a launch ends whose threads stand for outputs and send: there are as many threads as "
+                "cells. Here each thread is one cell, collects what is sent to it, and writes to no other.",
+                "torchvision's roi_pool_kernel.cu does it like that, with atomic additions, 2026",
                 answers=(_sends,),
             ),
             Mistake(
@@ -347,22 +384,29 @@ EXERCISES = (
             ),
             Mistake(
                 "added to what was there",
-                "no sum arrived. Either your thread adds with `+=` to memory that nobody has cleared, where anything "
-                "may stand, or it returns its number, which nobody takes. Write with `=`.",
+                "no sum arrived. Either a thread adds with `+=` to memory that nobody has cleared, where anything may "
+                "stand, or it returns its number, which nobody takes. Write with `=`.",
                 "a CUDA kernel that returns a sum: numba/numba issue 8717, 2023",
                 answers=(_adds, lambda *given: None),
             ),
             Mistake(
                 "the index for the position",
-                "you compare argmax with the index of the thread. An argmax is a position in its own plane, and the "
-                "index counts the planes before yours, too.",
+                "this compares argmax with the index of the thread. An argmax is a position in its own plane, and the "
+                "index counts the planes before it, too.",
                 answers=(_collects(plane_too=True),),
             ),
             Mistake(
                 "the largest one",
-                "you keep the largest gradient. The maximum was taken in forward; in backward everything that was sent "
-                "to a cell is added up.",
+                "this keeps the largest gradient. The maximum was taken in forward; in backward everything that was "
+                "sent to a cell is added up.",
                 answers=(_collects(largest=True),),
+            ),
+            Mistake(
+                "the work of others",
+                "a thread wrote to cells that other threads own. Each cell has a thread of its own: write to the one "
+                "that the index leads to, and nowhere else.",
+                answers=(_all_cells_by_thread_0,),
+                recognise=_writes_elsewhere,
             ),
         ),
     ),

@@ -34,13 +34,15 @@ class Current(Case):
 
 @dataclass(frozen=True)
 class BestBoxes:
-    """Scores and boxes in, the best `count` boxes and their labels out, all of them arrays."""
+    """Scores, boxes and a list in, the best `count` boxes, their labels and a mask out, all of them arrays."""
 
     count: int
 
-    def __call__(self, scores: np.ndarray, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, scores: np.ndarray, boxes: np.ndarray, classes: list[str]) -> tuple[np.ndarray, ...]:
+        if not isinstance(classes, list):
+            raise TypeError(f"classes must be the list of names that was given, got {type(classes).__name__}")
         order = np.argsort(-scores, kind="stable")[: self.count]
-        return boxes[order], order % 3
+        return boxes[order], order % len(classes), scores[order] > 0.5
 
     def __repr__(self) -> str:
         return f"<the best {self.count} boxes, in NumPy>"
@@ -63,8 +65,13 @@ def _others_as_they_are(function: Callable[..., Any], scores: Tensor, *others: A
     return tuple(torch.from_numpy(array).to(scores.device) for array in arrays)  # noqa: FL006 on purpose
 
 
+def _others_as_arrays(function: Callable[..., Any], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    arrays = (x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x) for x in others)  # noqa: FL006 on purpose
+    return _others_as_they_are(function, scores, *arrays)
+
+
 def _others_as_tensors(function: Callable[..., Any], scores: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    return _others_as_they_are(function, scores, *(x.cpu().numpy() for x in others))  # noqa: FL006 on purpose
+    return _others_as_they_are(function, scores, *(x.detach().cpu().numpy() for x in others))  # noqa: FL006 on purpose
 
 
 def _entered(result: Tensor, scores: Tensor) -> Tensor:
@@ -81,8 +88,8 @@ def _layer_cases(random: Random) -> Sequence[Case]:
         n = 6 if k == 0 else random.randint(3, 12)
         scores = torch.rand(n, generator=generator).to(device).requires_grad_()
         boxes = torch.rand(n, 4, generator=generator)
-        given = boxes.numpy() if k % 2 == 0 else boxes.to(device)
-        cases.append(Current((BestBoxes(random.randint(1, n)), scores, given), gpu=current))
+        given = boxes.numpy() if k % 2 == 0 else boxes.to(device).requires_grad_()
+        cases.append(Current((BestBoxes(random.randint(1, n)), scores, given, ["disc", "square", "star"]), gpu=current))
     return cases
 
 
@@ -95,7 +102,11 @@ def _same_tensors(given: Any, expected: tuple[Tensor, ...]) -> bool:
 
 
 def same_tensor(given: Any, expected: Tensor) -> bool:
-    return given.device == expected.device and given.shape == expected.shape and bool(torch.allclose(given, expected))
+    return (
+        given.device == expected.device
+        and given.shape == expected.shape
+        and bool(torch.allclose(given, expected, equal_nan=True))
+    )
 
 
 def class_weights(labels: Tensor, classes: int) -> Tensor:
@@ -134,10 +145,12 @@ def _divided(labels: Tensor, classes: int) -> Tensor:
 
 
 def _label_cases(random: Random) -> Sequence[Case]:
-    """Labels (S,) on several devices; the first sets lack foreground or background."""
-    fixed = [("cuda:1", [0, 0, 0]), ("cuda:0", [3, 1]), ("cpu", [2, 0, 0, 0]), ("cuda:1", [0])]
+    """Labels (S,) on several devices; the first sets lack foreground or background, and the last has no row."""
+    fixed = [("cuda:1", [0, 0, 0]), ("cuda:0", [3, 1]), ("cpu", [2, 0, 0, 0]), ("cuda:1", [0]), ("cuda:1", [])]
     drawn = [("cuda:1", [random.choice([0, 0, 1, 2, 3]) for _ in range(random.randint(5, 40))]) for _ in range(8)]
-    return [Case((torch.tensor(labels, device=device), 4)) for device, labels in fixed + drawn]
+    named = [(torch.tensor(labels, device=device, dtype=torch.int64), 4) for device, labels in fixed + drawn]
+    more = random.randint(5, 12)
+    return [Case(args) for args in [*named, (torch.tensor([0, more - 1, 0], device="cuda:1"), more)]]
 
 
 # ---- 18.test_pool
@@ -268,39 +281,40 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "on the current device",
-                "you bring the results to the current device. It is right while somebody has entered the device of "
-                "`scores`, and wrong in a thread of your own.",
+                "this is what a function gives that brings its results to the current device. It is right while "
+                "somebody has entered the device of `scores`, and wrong in a thread of one's own.",
                 POST + ", before its repair",
                 answers=(_brought(lambda result, scores: result.cuda()),),
             ),
             Mistake(
                 "entered the device",
-                "you asked `get_device()` and then called `.cuda()`. On GPUs that is right. For scores on the CPU "
-                "the number is -1, which enters nothing, so the results go to a GPU; and `.cuda(-1)` raises.",
+                "this is right on GPUs. It is how a function ends that asks `get_device()` and calls `.cuda()`: for "
+                "scores on the CPU the number is -1, which enters nothing, so the results go to a GPU; and `.cuda(-1)` "
+                "raises.",
                 POST + ", its repair",
                 answers=(_brought(_entered), _brought(lambda result, scores: result.cuda(scores.get_device()))),
             ),
             Mistake(
                 "a GPU by number",
-                "you wrote the number of a GPU into the function. The scores may be on a different one: ask them, "
-                "`scores.device`.",
+                "this is what the number of a GPU gives, written into the function. The scores may be on a different "
+                "one: ask them, `scores.device`.",
                 "longcw/faster_rcnn_pytorch issue 3, 2017, whose author had one GPU to test on",
                 answers=(_brought(lambda result, scores: result.to("cuda:0")),),  # noqa: FL004 the mistake itself
             ),
             Mistake(
                 "left on the CPU",
-                "your results stay on the CPU, where NumPy made them. They belong on the device of the scores.",
+                "these results stay on the CPU, where NumPy made them. They belong on the device of the scores.",
                 answers=(_brought(lambda result, scores: result),),
             ),
             Mistake(
                 "the others",
-                "of `others`, too, the tensors become arrays, and what is an array already has no `.cpu()`: ask "
-                "`isinstance(x, torch.Tensor)` for each.",
-                answers=(_others_as_they_are, _others_as_tensors),
+                "of `others`, too, the tensors become arrays, and everything else is handed over as it is: an array "
+                "has no `.cpu()`, and a list stays a list. Ask `isinstance(x, torch.Tensor)` for each.",
+                answers=(_others_as_they_are, _others_as_tensors, _others_as_arrays),
             ),
             Mistake(
                 "labels became floats",
-                "you made every result a float. Labels are integers, and cross_entropy refuses them as floats.",
+                "every result is a float here. Labels are integers, and cross_entropy refuses them as floats.",
                 "the default of `np_to_variable` in " + POST,
                 answers=(_brought(lambda result, scores: result.float().to(scores.device)),),
             ),
@@ -315,14 +329,16 @@ EXERCISES = (
         agree=same_tensor,
         hints=(
             "Count first: foreground is `(labels > 0).sum()`, background the rest. What if one of them is 0?",
-            "A background weight of 0 makes an image without objects 0 / 0: cross_entropy divides by the weights.",
+            "A background weight of 0 makes an image without objects 0 / 0: cross_entropy divides by the sum of the "
+            "weights, since torch 1.11 also where that is 0.",
             "`torch.where((foreground > 0) & (background > 0), foreground / background.clamp(min=1), 1)`",
         ),
         mistakes=(
             Mistake(
                 "epsilon below the line",
-                "you guard the division alone, with 1e-4 or otherwise. Without foreground the weight of the background "
-                "is still 0, or as good as 0, and cross_entropy divides 0 by 0.",
+                "these are the weights of a guard for the division alone, by 1e-4 or otherwise. Without foreground the "
+                "weight of the background is 0, or as good as 0. Since torch 1.11 cross_entropy then divides 0 by 0; "
+                "until 1.10 such a loss was 0.",
                 POST,
                 answers=(
                     _with_epsilon,
@@ -333,7 +349,7 @@ EXERCISES = (
             ),
             Mistake(
                 "no guard",
-                "you divide by the number of background rows. It can be 0.",
+                "this divides by the number of background rows. It can be 0.",
                 "longcw/faster_rcnn_pytorch issue 53, 2017",
                 answers=(
                     _divided,
@@ -342,14 +358,14 @@ EXERCISES = (
             ),
             Mistake(
                 "a count that is 1 at least",
-                "you count at least one of each. Without foreground all classes weigh 1, and yours gives the "
-                "background 1 / background.",
+                "this is what comes out when at least one of each is counted: without foreground the background "
+                "weighs 1 / background, and all classes should weigh 1.",
                 answers=(_weighed(lambda foreground, background: foreground.clamp(min=1) / background.clamp(min=1)),),
             ),
             Mistake(
                 "upside down",
-                "you divided background by foreground. There is far more background, and its weight is to make up for "
-                "that: foreground / background.",
+                "this is background divided by foreground. There is far more background, and its weight is to make up "
+                "for that: foreground / background.",
                 answers=(
                     _weighed(
                         lambda foreground, background: background / foreground if foreground and background else 1
@@ -358,7 +374,7 @@ EXERCISES = (
             ),
             Mistake(
                 "a share of all rows",
-                "you divided by the number of all rows. The weight is foreground / background.",
+                "this is divided by the number of all rows. The weight is foreground / background.",
                 answers=(
                     _weighed(
                         lambda foreground, background: (
@@ -369,8 +385,7 @@ EXERCISES = (
             ),
             Mistake(
                 "on the current device",
-                "you made the weights on the CPU or brought them to the current device. Labels may lie on a different "
-                "one.",
+                "these weights are on the CPU or on the current device. Labels may lie on a different one.",
                 POST + ", before its repair",
                 answers=(
                     lambda labels, classes: class_weights(labels, classes).cuda(),
@@ -394,47 +409,48 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "the first GPU only",
-                "your test runs on cuda:0 alone, where every fault of devices is right by accident.",
+                "this is how a test ends that runs on cuda:0 alone, where every fault of devices is right by accident.",
                 "longcw/faster_rcnn_pytorch issue 3, 2017, whose author had one GPU to test on",
                 answers=(_test_on(("cuda:0",)), _test_on(("cuda:0",), place=False)),
             ),
             Mistake(
                 "the second GPU only",
-                "a layer that keeps a tensor of its first call passes your test. It is right in its first call, on any "
+                "a layer that keeps a tensor of its first call passes this test. It is right in its first call, on any "
                 "device, and breaks when a different GPU calls it with the same sizes: call it on cuda:0 and cuda:1.",
                 "the cache of pytorch/vision issue 1255, 2019",
                 answers=(_test_on(("cuda:1",)),),
             ),
             Mistake(
                 "enters the GPU",
-                "your test enters the GPU before it calls the layer, as DataParallel does, and there a bare `.cuda()` "
-                "is right.",
+                "this is how a test ends that enters the GPU before it calls the layer, as DataParallel does: there a "
+                "bare `.cuda()` is right.",
                 "torch's own `parallel_apply`, which enters it since pytorch/pytorch pull request 1880, 2017",
                 answers=(_test_on(BOTH, enter=True),),
             ),
             Mistake(
                 "one image",
-                "a layer that takes every box from image 0 passes your test. Either it has one image, or all its "
+                "a layer that takes every box from image 0 passes this test. Either it has one image, or all its "
                 "images are equal, or it does not compare the values.",
                 POST + ", which has one image on each GPU",
                 answers=(_test_on(BOTH, images=1),),
             ),
             Mistake(
                 "values only",
-                "your test compares values and not the place. A result that was left on cuda:0 has the right values.",
+                "this is how a test ends that compares values and not the place. A result that was left on cuda:0 has "
+                "the right values.",
                 "`assert_close` compares devices, too, since torch 1.9 of 2021; `.cpu()` on both sides hides them",
                 answers=(_test_on(BOTH, place=False), _test_on(("cuda:1",), place=False)),
             ),
             Mistake(
                 "never fails",
-                "your test lets every layer pass, because it never raises anything. A test that *returns* False has "
+                "every layer passes this test. A test fails by raising an error, and one that *returns* False has "
                 "passed; write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(lambda layer, right: None,),
             ),
             Mistake(
                 "shapes only",
-                "your test looks at the shape of the result. Right or wrong, it has the same.",
+                "this is how a test ends that looks at the shape of the result. Right or wrong, it has the same.",
                 answers=(_shapes,),
             ),
         ),

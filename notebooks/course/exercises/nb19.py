@@ -1,10 +1,12 @@
 """Exercises of notebook 19: a suspect that fits the report, and a Function whose backward is right in any thread."""
 
+import dis
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +45,8 @@ class Scene(Case):
                     returned = function(x)
                 if not isinstance(returned, Tensor):  # TODO, or an answer without `return`
                     return returned
+                if returned.shape != x.shape:
+                    return Ending(f"a result {tuple(returned.shape)} for x {tuple(x.shape)}")
                 moved |= returned.get_device() != k
                 own |= isinstance(returned.grad_fn, torch.autograd.function.BackwardCFunction)
                 own |= bool(x._backward_hooks or returned._backward_hooks)
@@ -50,12 +54,12 @@ class Scene(Case):
             loss = nn.parallel.gather(losses, 0).mean()
         except NotImplementedError:  # a starter that is not filled in
             raise
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             return Ending(_kind(error))
         try:
             loss.backward()
-        except RuntimeError as error:
-            return Ending("runs", _kind(error))
+        except (RuntimeError, ValueError) as error:
+            return Ending("a result on a different GPU" if moved else "runs", _kind(error))
         return Ending("runs", "runs", moved, own)
 
     def show(self, name: str) -> str:
@@ -64,10 +68,22 @@ class Scene(Case):
 
 
 def _kind(error: Exception) -> str:
+    if _raised_by_hand(error):
+        return "an error that the function raises itself"
     words = words_for(error)
     if words in ("gradient elsewhere", "two devices"):
         return "an error about devices"
     return f"an error ({last_line(error) if words == type(error).__name__ else words})"
+
+
+def _raised_by_hand(error: Exception) -> bool:
+    """By a `raise` that stands in the reader's own code, and not by an operation or a helper that it calls."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_globals.get("__name__", "").split(".")[0] in ("torch", "vgpu", "frcnn_lite"):
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def crime(x: Tensor) -> Tensor:
@@ -93,6 +109,16 @@ class _Bare(torch.autograd.Function):
         return grad.cpu().cuda() * 2  # noqa: FL001 right today, whoever calls
 
 
+class _ByHand(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        raise RuntimeError("Expected all tensors to be on the same device")
+
+
 def _hooked(x: Tensor) -> Tensor:
     x.register_hook(lambda grad: grad.cuda())  # noqa: FL001 right today
     return x * 2
@@ -115,7 +141,7 @@ def _nothing_stops(cases: Sequence[Case], given: Sequence[Any]) -> bool:
 
 
 def _other_error(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    return all(isinstance(end, Ending) and end.backward.startswith("an error (") for end in given)
+    return all(isinstance(end, Ending) and end.backward.startswith(("an error (", "an error that")) for end in given)
 
 
 def _changed_in_place(x: Tensor) -> Tensor:
@@ -152,8 +178,9 @@ def _device_0_in_backward() -> Iterator[None]:
 class Rule(Case):
     """Forward and backward of the reader's function while a GPU is current, today or under the rule of 2017.
 
-    Between the two, forward is called once more, as another replica calls it, with different numbers on a different
-    device. The gradient that comes back to the function is 1, 2, 3 .. and not 1 everywhere, which hides its absence.
+    Between the two, forward is called twice more, with different numbers: on the same device, and as another replica
+    calls it, on a different one. The gradient that comes back is 1, 2, 3 .. and not 1 everywhere, which hides its
+    absence. Numbers that are right and did not go through NumPy in both halves are told apart at the end.
     """
 
     gpu: int = 0
@@ -162,28 +189,54 @@ class Rule(Case):
     def call(self, function: Callable[..., Any]) -> Any:
         x = self.args[0].detach().clone().requires_grad_()
         with torch.cuda.device(self.gpu):
-            out = function(x)
+            with _arrays() as there:
+                out = function(x)
             if out is TODO:
                 return TODO
-            told = [str(out.device), *_rounded(out)]
+            told = [_place(out, x), *_rounded(out)]
             elsewhere = "cuda:1" if x.get_device() == 0 else "cuda:0"  # noqa: FL004 any device but that of x
-            function((x.detach() + 1).to(elsewhere).requires_grad_())
+            function((x.detach() + 1).requires_grad_())
+            function((x.detach() + 2).to(elsewhere).requires_grad_())
             loss = (out * torch.arange(1.0, len(out) + 1, device=out.device)).sum()
             if loss.requires_grad and not _has_function(loss):
                 return [*told, "no Function of your own"]
             try:
-                if self.old:
-                    with _device_0_in_backward():
-                        loss.backward()
-                else:
+                with _device_0_in_backward() if self.old else nullcontext(), _arrays() as back:
                     loss.backward()
             except RuntimeError as error:
                 return [*told, _kind(error)]
-        return [*told, "no gradient"] if x.grad is None else [*told, str(x.grad.device), *_rounded(x.grad)]
+        if x.grad is None:
+            return [*told, "no gradient"]
+        told += [str(x.grad.device), *_rounded(x.grad)]
+        numbers = x.detach()
+        gradient = 2 * numbers * torch.arange(1.0, len(x) + 1, device=x.device)
+        right = [str(x.device), *_rounded(numbers**2), str(x.device), *_rounded(gradient)]
+        return [*told, "without NumPy"] if told == right and not (there and back) else told
 
     def show(self, name: str) -> str:
         rule = "under the rule of 2017" if self.old else "today"
         return f"{super().show(name)} and its backward, {rule}, while cuda:{self.gpu} is current,"
+
+
+@contextmanager
+def _arrays() -> Iterator[list[str]]:
+    """How tensors became arrays, or numbers of Python, while this is open; `np.asarray(x)` calls `x.numpy()`."""
+    ways: list[str] = []
+
+    def noted(way: str) -> Any:
+        original = getattr(Tensor, way)
+        return mock.patch.object(Tensor, way, lambda *args, **kwargs: ways.append(way) or original(*args, **kwargs))
+
+    with noted("numpy"), noted("__dlpack__"), noted("tolist"):
+        yield ways
+
+
+def _place(out: Tensor, x: Tensor) -> str:
+    return str(out.device) if out.dtype == x.dtype else f"{out.device}, in {out.dtype}"
+
+
+def _without_numpy(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(isinstance(result, list) and "without NumPy" in result for result in given)
 
 
 def _has_function(loss: Tensor) -> bool:
@@ -235,7 +288,7 @@ def _differentiated(derivative: Callable[[Tensor, Tensor], Tensor]) -> Any:
     return lambda x: Squared.apply(x)  # type: ignore[no-untyped-call]
 
 
-_last: dict[str, Tensor] = {}
+_last: dict[Any, Tensor] = {}
 
 
 class _OnePlace(torch.autograd.Function):
@@ -247,6 +300,17 @@ class _OnePlace(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         return 2 * _last["x"].to(grad.device) * grad
+
+
+class _OnePlaceForEachDevice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        _last[x.device] = x.detach()
+        return x.detach().square()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return 2 * _last[grad.device] * grad
 
 
 def _squaring(out: Callable[[Tensor, Tensor], Tensor], back: Callable[[Tensor, Tensor], Tensor]) -> Any:
@@ -333,44 +397,44 @@ EXERCISES = (
             ),
             Mistake(
                 "left on the CPU",
-                "your result is on the CPU, and `gather` takes results from GPUs alone, so the loss is never reached. "
+                "this result is on the CPU, and `gather` takes results from GPUs alone, so the loss is never reached. "
                 "Bring it back with `.to(x.device)`.",
                 answers=(lambda x: x.cpu(),),
             ),
             Mistake(
                 "cut from the graph",
-                "you cut the result off from its history, so backward says that there is no gradient. The report "
-                "speaks of devices.",
+                "this result is cut off from its history, so backward says that there is no gradient. The report "
+                "names devices.",
                 POST + ", whose listings use `.data` throughout",
                 answers=(lambda x: x.detach() * 2, lambda x: x.data),
             ),
             Mistake(
                 "a move that autograd knows",
-                "you moved the result to a different GPU with `.to`. Autograd knows that operation, and its backward "
-                "brings the gradient back, so nothing stops.",
+                "this result is on a different GPU than x. Autograd knows `.to`, and its backward brings the gradient "
+                "back, so nothing stops.",
                 "pytorch/pytorch issue 2573, 2017, where `.cuda()` is told to be such an operation",
                 answers=(lambda x: x.to("cuda:0"), lambda x: (x * 2).to("cuda:0")),  # noqa: FL004 on purpose
                 recognise=_moves,
             ),
             Mistake(
                 "right today",
-                "your backward, or your hook, uses a bare `.cuda()`, or makes its tensor like the gradient. Today the "
-                "engine makes the GPU of each replica current, so that is right. It was not until torch 0.1.12.",
+                "there is a backward or a hook of your own, and nothing stops it. A bare `.cuda()` is right there "
+                "today, because the engine makes the GPU of each replica current. Until torch 0.1.12 it was not.",
                 "pytorch/pytorch issue 2017, 2017",
                 answers=(lambda x: _Bare.apply(x), _hooked),  # type: ignore[no-untyped-call]
                 recognise=_own_backward,
             ),
             Mistake(
                 "nothing stops",
-                "you used operations that autograd knows. A copy, or a trip over the CPU and back, is undone in "
-                "backward on the right device. The crime needs a backward of its own.",
+                "this is what operations give that autograd knows. A copy, or a trip over the CPU and back, is undone "
+                "in backward on the right device. The crime needs a backward of its own.",
                 answers=(lambda x: x.clone(), lambda x: x.cpu().to(x.device)),
                 recognise=_nothing_stops,
             ),
             Mistake(
                 "other words",
-                "backward stops, but its error says nothing of devices. The report does.",
-                answers=(_changed_in_place,),
+                "backward stops, but its error is not torch's about devices. The report names one that a layer raised.",
+                answers=(_changed_in_place, lambda x: _ByHand.apply(x)),  # type: ignore[no-untyped-call]
                 recognise=_other_error,
             ),
         ),
@@ -391,32 +455,34 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "bare .cuda() in backward",
-                "your backward brings the gradient to the current GPU. Today that is the right one, and under the rule "
-                "of 2017 it is cuda:0.",
+                "this is what a backward gives that brings the gradient to the current GPU. Today that is the right "
+                "one, and under the rule of 2017 it is cuda:0.",
                 "the eight copies of the RoI pooling of 2017",
                 answers=(_squaring(_home, _current), _squaring(_home, _bare)),
             ),
             Mistake(
                 "bare .cuda() in forward",
-                "your forward brings the result to the current GPU, and x may be on a different one.",
+                "this is what a forward gives that brings the result to the current GPU, and x may be on a different "
+                "one.",
                 POST + ", before its repair",
                 answers=(_squaring(_current, _home), _squaring(_bare, _home), _squaring(_bare, _bare)),
             ),
             Mistake(
                 "left on the CPU",
-                "your result stays on the CPU. It belongs on the device of x; and a gradient that comes to such a "
+                "this result stays on the CPU. It belongs on the device of x; and a gradient that comes to such a "
                 "Function is on the CPU as well, so `grad.device` is the wrong thing to ask.",
                 "suspect 10, after princevandev/RFCN_CoupleNet.pytorch issue 8, 2019",
                 answers=(_over_the_cpu, _squaring(_left, _left), _result_left),
             ),
             Mistake(
                 "the gradient left on the CPU",
-                "your gradient stays on the CPU, and the engine stops: the gradient of x belongs on the device of x.",
+                "this gradient stays on the CPU, and the engine stops: the gradient of x belongs on the device of x.",
                 answers=(_squaring(_home, _left),),
             ),
             Mistake(
                 "a GPU by number",
-                "you wrote the number of a GPU into the function. x may be on a different one: ask it, `x.device`.",
+                "this is what the number of a GPU gives, written into the function. x may be on a different one: ask "
+                "it, `x.device`.",
                 "suspect 5 of this notebook; longcw/faster_rcnn_pytorch issue 3, 2017, whose author had one GPU",
                 answers=tuple(
                     _squaring(out, back)
@@ -426,14 +492,13 @@ EXERCISES = (
             ),
             Mistake(
                 "the gradient from above left out",
-                "your backward does not use the gradient that it is given. It is 1 only where the loss is a plain sum; "
-                "the gradient of x is 2 * x *times* that.",
-                "looked for with a gradient that is not 1 in `torch.autograd.gradcheck`, documentation of 2.15, 2026",
+                "this backward does not use the gradient that it is given, which is 1 only where the loss is a plain "
+                "sum. The gradient of x is 2 * x *times* that.",
                 answers=(_differentiated(lambda x, grad: 2 * x),),
             ),
             Mistake(
                 "the derivative",
-                "your gradient has the right place and the wrong values: x * x changes by 2 * x, so the gradient is "
+                "this gradient has the right place and the wrong values: x * x changes by 2 * x, so the gradient is "
                 "2 * x * grad.",
                 answers=(
                     _differentiated(lambda x, grad: x * grad),
@@ -443,16 +508,24 @@ EXERCISES = (
             ),
             Mistake(
                 "one place for all calls",
-                "your forward keeps x where the next call overwrites it, so backward of the first call finds the "
-                "numbers of the second. Keep x on `ctx`, of which each call has its own.",
+                "this is what a forward gives that keeps x where a later call overwrites it, one place for all or one "
+                "for each device: backward finds the numbers of that call. Keep x on `ctx`, of which each call has its "
+                "own.",
                 "suspect 9 of this notebook; pytorch/pytorch issue 821, 2017",
-                answers=(lambda x: _OnePlace.apply(x),),  # type: ignore[no-untyped-call]
+                answers=(lambda x: _OnePlace.apply(x), lambda x: _OnePlaceForEachDevice.apply(x)),  # type: ignore[no-untyped-call]
             ),
             Mistake(
                 "autograd's own",
-                "no Function has a part in your result. What autograd knows, like x * x, needs none; what NumPy "
-                "computes does, and `requires_grad_()` on its result gives it no history. Write both halves.",
+                "no Function has a part in this result. What NumPy computes has no history, and neither a hook nor "
+                "`requires_grad_()` gives it one: write both halves, the way there and the way back, in a Function.",
                 answers=(lambda x: x * x,),
+            ),
+            Mistake(
+                "without NumPy",
+                "the numbers are right, and they did not go through NumPy in both halves. The exercise is about the "
+                "way to the CPU and back, which a Function of torch's operations does not need.",
+                answers=(_differentiated(lambda x, grad: 2 * x * grad),),
+                recognise=_without_numpy,
             ),
             Mistake(
                 "no gradient",
