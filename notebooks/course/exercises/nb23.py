@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.guarded import Guarded
 
 
 def positions(size: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1) -> int:
@@ -46,7 +47,7 @@ def _put_back_cases(random: Random) -> Sequence[Case]:
     for _ in range(8):
         size, kernel = (random.randint(5, 9), random.randint(5, 9)), random.randint(2, 4)
         image = torch.rand(2, random.randint(1, 3), *size, generator=generator)
-        cases.append(Case((F.unfold(image, kernel), size, kernel)))
+        cases.append(Guarded((F.unfold(image, kernel), size, kernel)))
     return cases
 
 
@@ -57,7 +58,7 @@ def _conv_cases(random: Random) -> Sequence[Case]:
         channels, filters = random.randint(2, 4), random.randint(2, 5)
         x = torch.randn(2, channels, random.randint(5, 9), random.randint(5, 9), generator=generator)
         weight = torch.randn(filters, channels, random.randint(2, 3), random.randint(2, 4), generator=generator)
-        cases.append(Case((x, weight)))
+        cases.append(Guarded((x, weight), forbidden="convolution"))
     return cases
 
 
@@ -89,7 +90,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "forgets dilation",
-                "you left dilation out: three taps two pixels apart reach over five pixels, not three.",
+                "this is the count without dilation. Three taps two pixels apart reach over five pixels, not three.",
                 "PaddlePaddle/Paddle issue 5242, 2017",
                 answers=(
                     lambda size, kernel, stride=1, padding=0, dilation=1: (size + 2 * padding - kernel) // stride + 1,
@@ -97,7 +98,8 @@ EXERCISES = (
             ),
             Mistake(
                 "kernel times dilation",
-                "you took the span for `kernel * dilation`. There are only `kernel - 1` gaps between the taps.",
+                "this is the count for a span of `kernel * dilation`. There are only `kernel - 1` gaps between the "
+                "taps.",
                 "NVIDIA/cutlass pull request 3526, 2026",
                 answers=(
                     lambda size, kernel, stride=1, padding=0, dilation=1: (
@@ -107,7 +109,8 @@ EXERCISES = (
             ),
             Mistake(
                 "plus one too early",
-                "you added one before dividing by the stride. The first place counts as one, whatever the stride.",
+                "this is the count if one is added before the division by the stride. The first place counts as one, "
+                "whatever the stride.",
                 "the formula once in torch's documentation, torch/nn issue 945, 2016",
                 answers=(
                     lambda size, kernel, stride=1, padding=0, dilation=1: (
@@ -131,14 +134,15 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "fold alone",
-                "you took fold for the reverse of unfold. Overlaps are added: a pixel in nine windows comes back nine "
-                "times as bright.",
+                "this is what fold alone gives. It adds overlaps: a pixel in nine windows comes back nine times as "
+                "bright.",
                 "pytorch/pytorch issue 7519, 2018; the post of this notebook, 2021, says the same",
                 answers=(lambda columns, size, kernel: F.fold(columns, size, kernel),),
             ),
             Mistake(
                 "one divisor for all",
-                "you divided all pixels by one number. Pixels near the border lie in fewer windows, and turn dark.",
+                "this is what comes out if all pixels are divided by one number. Those near the border lie in fewer "
+                "windows, and turn dark.",
                 "pytorch/pytorch issue 67595, 2021",
                 answers=(lambda columns, size, kernel: F.fold(columns, size, kernel) / kernel**2,),
             ),
@@ -158,17 +162,22 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "flips the filter",
-                "you turned the filter around, as convolution does in mathematics. Deep learning's convolution does "
-                "not: it is a cross-correlation.",
+                "this is what the filter gives when it is turned around, as in mathematics. Deep learning's "
+                "convolution does not turn it: it is a cross-correlation.",
                 "expected the same way in pytorch/pytorch issue 117534, 2024",
                 answers=(lambda x, weight: conv_by_hand(x, weight.flip(2, 3)),),
             ),
             Mistake(
                 "channels last in the filter only",
-                "your filter rows have the channels innermost, the columns of `F.unfold` have them outermost. The "
-                "shapes fit, the numbers do not.",
+                "this is the product of filter rows with the channels innermost and columns with the channels "
+                "outermost, as `F.unfold` makes them. The shapes fit, the numbers do not.",
                 "the fault of huggingface/candle pull request 3405, 2026: one layout read as the other",
                 answers=(_taps_outermost,),
+            ),
+            Mistake(
+                "asks for the convolution",
+                "this is torch's own convolution. Write it out: every window a column, every filter a row.",
+                answers=(F.conv2d,),
             ),
         ),
     ),

@@ -1,12 +1,17 @@
 """Exercises of notebook 24: the weights of a grouped convolution, twelve shortcuts without a copy, and packing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from course.learn.agree import same_values
 from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.guarded import Guarded
 
 
 def weight_shape(in_channels: int, out_channels: int, kernel: int, groups: int) -> tuple[int, int, int, int]:
@@ -33,28 +38,50 @@ def _weight_cases(random: Random) -> Sequence[Case]:
     return [Case(case) for case in fixed + drawn]
 
 
+@dataclass(frozen=True)
+class _NoCopy(Guarded):
+    """A call of `add_shortcut` in which no tensor may appear that holds x once for every group."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        _, x, groups = self.args
+        with _RefuseCopies(x.repeat(1, groups, 1, 1)):
+            return super().call(function)
+
+
+class _RefuseCopies(TorchDispatchMode):
+    """Raises RuntimeError as soon as an operator makes these copies."""
+
+    def __init__(self, copies: Tensor) -> None:
+        super().__init__()
+        self.copies = copies
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        own = isinstance(made, Tensor) and made.untyped_storage().nbytes() >= self.copies.nbytes  # not x, expanded
+        if own and torch.equal(made.reshape(-1), self.copies.reshape(-1)):
+            raise RuntimeError("x was written down once for every group")
+        return made
+
+
 def _shortcut_cases(random: Random) -> Sequence[Case]:
     generator = torch.Generator().manual_seed(random.randrange(2**32))
     cases = []
     for _ in range(6):
         groups, channels, side = random.randint(2, 6), random.randint(2, 5), random.randint(2, 5)
         out = torch.randn(2, groups * channels, side, side, generator=generator)
-        cases.append(Case((out, torch.randn(2, channels, side, side, generator=generator), groups)))
+        cases.append(_NoCopy((out, torch.randn(2, channels, side, side, generator=generator), groups)))
     return cases
 
 
 def _pack_cases(random: Random) -> Sequence[Case]:
     generator = torch.Generator().manual_seed(random.randrange(2**32))
     shapes = [tuple(random.randint(2, 5) for _ in range(4)) for _ in range(6)]
-    return [Case(([torch.randn(shape, generator=generator) for _ in range(random.randint(2, 5))],)) for shape in shapes]
+    drawn = ([torch.randn(shape, generator=generator) for _ in range(random.randint(2, 5))] for shape in shapes)
+    return [Guarded((weights,)) for weights in drawn]
 
 
 def _close(given: object, expected: Tensor) -> bool:
     return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected)
-
-
-def _same_numbers(given: object, expected: tuple[int, ...]) -> bool:
-    return isinstance(given, tuple | list) and tuple(given) == expected
 
 
 EXERCISES = (
@@ -63,7 +90,7 @@ EXERCISES = (
         task="Shape of the weight of `nn.Conv2d(in_channels, out_channels, kernel, groups=groups)`.",
         reference=weight_shape,
         cases=_weight_cases,
-        agree=_same_numbers,
+        agree=same_values,
         hints=(
             "One filter for every output channel. How many input channels does a filter see?",
             "Its own group's: `in_channels // groups`. The number of filters does not change.",
@@ -72,15 +99,15 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "filters see all channels",
-                "you gave each filter all input channels. It sees those of its group only, which is the point of "
+                "these filters see all input channels. A filter sees those of its group only, which is the point of "
                 "grouping.",
                 "so the specification once read, onnx/onnx issue 1282, 2018; pytorch/pytorch issue 5521, 2018",
                 answers=(lambda cin, cout, kernel, groups: (cout, cin, kernel, kernel),),
             ),
             Mistake(
                 "divided twice",
-                "you divided the filters among the groups as well. There are still `out_channels` filters, and none "
-                "is shared by two groups.",
+                "this is the shape if the filters are divided among the groups as well. There are still "
+                "`out_channels` of them, and none is shared by two groups.",
                 "BVLC/caffe issue 5334, 2017, takes the smaller tensor for shared filters",
                 answers=(lambda cin, cout, kernel, groups: (cout // groups, cin // groups, kernel, kernel),),
             ),
@@ -100,13 +127,19 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "interleaved",
-                "your copies are interleaved: channel 0 `groups` times, then channel 1. The groups of a convolution "
-                "lie one after the other. The shape is the same, the sum is not.",
+                "this is what interleaved copies give: channel 0 `groups` times, then channel 1. The groups of a "
+                "convolution follow one after the other. The shape is the same, the sum is not.",
                 "expected the other way round in Theano/Theano issue 6297, 2017",
                 answers=(
                     lambda out, x, groups: out + x.repeat_interleave(groups, dim=1),
                     lambda out, x, groups: (out.unflatten(1, (-1, groups)) + x.unsqueeze(2)).flatten(1, 2),
                 ),
+            ),
+            Mistake(
+                "copies of x",
+                "the sum is right, and x was copied. Broadcasting reads the one x as often as it is needed.",
+                "the post of this notebook, about 2019, joins twelve of them",
+                answers=(lambda out, x, groups: out + torch.cat([x] * groups, dim=1),),
             ),
         ),
     ),
@@ -124,14 +157,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "interleaved",
-                "you dealt the filters out in turn, one of each convolution. A group owns a block of neighbouring "
+                "these filters are dealt out in turn, one of each convolution. A group owns a block of neighbouring "
                 "output channels: all filters of the first convolution come first.",
                 "onnx/onnx issue 2273, 2019, asks which of the two it is",
                 answers=(lambda weights: torch.stack(list(weights), dim=1).flatten(0, 1),),
             ),
             Mistake(
                 "along the input",
-                "you joined the weights along the input channels. That is a convolution which adds the results up: "
+                "these weights are joined along the input channels. That is a convolution which adds the results up: "
                 "one output, not one for each group.",
                 "the post of this notebook, about 2019, joins its *activations* along dimension 1, where that is right",
                 answers=(lambda weights: torch.cat(list(weights), dim=1),),

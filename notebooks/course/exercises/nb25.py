@@ -6,7 +6,9 @@ from random import Random
 import torch
 from torch import Tensor
 
+from course.learn.agree import same_values
 from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.guarded import Guarded
 
 
 def class_index(nclasses_per_group: Sequence[int]) -> list[int]:
@@ -36,7 +38,7 @@ def _product_cases(random: Random) -> Sequence[Case]:
     for _ in range(6):
         batch, n, fan_in, out = (random.randint(2, 6) for _ in range(4))
         x = torch.randn(batch, n, fan_in, generator=generator)
-        cases.append(Case((x, torch.randn(n, out, fan_in, generator=generator))))
+        cases.append(Guarded((x, torch.randn(n, out, fan_in, generator=generator))))
     return cases
 
 
@@ -44,7 +46,7 @@ def _bias_cases(random: Random) -> Sequence[Case]:
     """As many classes as channels, the one case in which nothing raises."""
     generator = torch.Generator().manual_seed(random.randrange(2**32))
     sizes = [random.randint(2, 64) for _ in range(6)]
-    return [Case((torch.randn(3, n, n, generator=generator), torch.randn(n, n, generator=generator))) for n in sizes]
+    return [Guarded((torch.randn(3, n, n, generator=generator), torch.randn(n, n, generator=generator))) for n in sizes]
 
 
 def _close(given: object, expected: Tensor) -> bool:
@@ -55,19 +57,13 @@ def _close(given: object, expected: Tensor) -> bool:
     )
 
 
-def _same_numbers(given: object, expected: list[int]) -> bool:
-    if isinstance(given, Tensor):
-        given = given.tolist()
-    return isinstance(given, list | tuple) and list(given) == expected
-
-
 EXERCISES = (
     Exercise(
         key="25.class_index",
         task="For (3, 0, 5): [0, 0, 0, 2, 2, 2, 2, 2].",
         reference=class_index,
         cases=_index_cases,
-        agree=_same_numbers,
+        agree=same_values,
         hints=(
             "Group k appears as often as it has classes, all its classes side by side.",
             "Two loops, the outer one over groups; or `torch.repeat_interleave`.",
@@ -76,8 +72,8 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "tiled",
-                "you went round the groups again and again, as `Tensor.repeat` does. The classes of a group stand side "
-                "by side, and there may be none.",
+                "this index goes round the groups again and again, as `Tensor.repeat` does. The classes of a group are "
+                "neighbours, and there may be none.",
                 "Li-Wanhua/POEs issue 4, 2021, asks for repeat_interleave where repeat stands",
                 answers=(lambda sizes: [c % len(sizes) for c in range(sum(sizes))],),
             ),
@@ -97,10 +93,20 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "lost class axis",
-                "the class letter is missing on the right, so einsum summed over the classes: one vector a picture "
-                "instead of one a class.",
+                "this is what einsum gives without the class letter on the right: it sums over the classes, and one "
+                "vector a picture is left instead of one a class.",
                 "the post of this notebook, about 2019, has three letters where four are needed",
                 answers=(lambda x, weight: torch.einsum("bni,noi->bo", x, weight),),
+            ),
+            Mistake(
+                "one letter for batch and class",
+                "here the batch of x and the classes of the weight share a letter, so einsum pairs picture n with "
+                "class n. Give the batch a letter of its own.",
+                "the post of this notebook, about 2019: 'gik,gkj->gij'",
+                answers=tuple(
+                    lambda x, weight, b=b, n=n: torch.einsum(f"{b}{n}i,{b}oi->{b}{n}o", x, weight)
+                    for b, n in ("gn", "bn", "nb", "cb")
+                ),
             ),
         ),
     ),
@@ -118,8 +124,8 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "transposed",
-                "you added the bias as it is stored: class 3, channel 5 got the number of class 5, channel 3. It "
-                "raises for every other shape, and passes when there are as many classes as channels.",
+                "this is the bias as it is stored: class 3, channel 5 has the number of class 5, channel 3. It raises "
+                "for every other shape, and passes when there are as many classes as channels.",
                 "the post of this notebook, about 2019, stores its bias that way round",
                 answers=(lambda out, bias: out + bias,),
             ),

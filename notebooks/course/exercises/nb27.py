@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from random import Random
 
+from course.learn.agree import near, same_values
 from course.learn.exercise import Case, Exercise, Mistake
 
 POST = "an engineer's notes on PyTorch, March 2021"
@@ -70,22 +71,13 @@ def _factor_cases(random: Random) -> Sequence[Case]:
 
 
 def _rest_cases(random: Random) -> Sequence[Case]:
-    layers = [("conv1", 108), ("conv2", 432), ("head", 40)]
-    cases = [Case((layers, {"head"})), Case((layers, set())), Case((layers, {"conv1", "conv2", "head"}))]
+    """Names in no order of the alphabet, some of which begin with others."""
+    layers = [("stem", 108), ("conv1", 432), ("conv12", 40), ("backbone", 7)]
+    cases = [Case((layers, {"conv1"})), Case((layers, set())), Case((layers, {name for name, _ in layers}))]
     for _ in range(8):
-        some = [(f"layer{k}", random.randint(1, 500)) for k in range(random.randint(2, 6))]
+        some = [(f"layer{k}", random.randint(1, 500)) for k in random.sample(range(1, 20), random.randint(2, 6))]
         cases.append(Case((some, {random.choice(some)[0]})))
     return cases
-
-
-def _close_lists(given: object, expected: list[float]) -> bool:
-    return isinstance(given, list | tuple) and len(given) == len(expected) and all(map(_close, given, expected))
-
-
-def _close(given: object, expected: float) -> bool:
-    if isinstance(given, complex) and isinstance(expected, complex):
-        return abs(given - expected) < 1e-12
-    return isinstance(given, int | float) and math.isclose(given, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def learning_rate(rate: float, old: tuple[int, int], new: tuple[int, int]) -> float:
@@ -123,7 +115,7 @@ EXERCISES = (
         task="The poly rate of every group at a step, as a list: defined for any number of groups and for any step.",
         reference=poly_rates,
         cases=_poly_cases,
-        agree=_close_lists,
+        agree=near,
         hints=(
             "What is `(-0.01) ** 0.9` in Python? Print it.",
             "Cut the base off at zero before the power, not the result after it.",
@@ -132,14 +124,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "two groups at most",
-                "you scheduled the first two groups only when there are two. With three, all but the first keep the "
-                "rate they started with, and nothing says so.",
+                "these are the rates of a function that looks for exactly two groups. With three, all but the first "
+                "keep the rate they started with, and nothing says so.",
                 POST,
                 answers=(_two_groups_at_most,),
             ),
             Mistake(
                 "complex after the end",
-                "you raised a negative number to the power 0.9. Python answers with a complex learning rate.",
+                "this is a negative number to the power 0.9. Python answers with a complex learning rate.",
                 "VainF/DeepLabV3Plus-Pytorch issue 59, 2021: a resumed run with more iterations",
                 answers=(_unbounded,),
             ),
@@ -150,7 +142,7 @@ EXERCISES = (
         task="The factor on the learning rate at a step: a linear warm-up, then gamma at each drop.",
         reference=factor,
         cases=_factor_cases,
-        agree=_close,
+        agree=near,
         hints=(
             "This warm-up reaches 1 at its last step. Where should its very first step be?",
             "`(step + 1) / warmup` is 1 at the last step of the warm-up and never 0.",
@@ -159,14 +151,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "a constant warm-up",
-                "your warm-up is constant: gamma until its end, and then a jump to 1. People train with that, too "
+                "this warm-up is constant: gamma until its end, and then a jump to 1. People train with that, too "
                 "(torch.optim.lr_scheduler.ConstantLR), but the task asks for a straight line that ends at 1.",
                 f"{POST}; K. He et al., Deep Residual Learning, 2015",
                 answers=(_constant_warmup,),
             ),
             Mistake(
                 "the first step is lost",
-                "your first step has learning rate 0: a whole batch is computed and nothing is learned from it.",
+                "the first step has learning rate 0: a whole batch is computed and nothing is learned from it.",
                 "verl-project/verl issue 3674, 2025; meta-pytorch/torchtune issue 2010, 2024",
                 answers=(_starts_at_zero,),
             ),
@@ -177,6 +169,7 @@ EXERCISES = (
         task="From (name, size) pairs: the total size of those not chosen, and the list of their names.",
         reference=rest_of,
         cases=_rest_cases,
+        agree=same_values,
         hints=(
             "You need the rest twice: once to count, once to return.",
             "`filter(...)` and `(... for ...)` can be read once. What can be read twice?",
@@ -185,7 +178,8 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "a filter read twice",
-                "you counted with a filter and then read it again: the second time it is empty.",
+                "this is what a function gives that counts with a filter and then reads it again: the second time it "
+                "is empty.",
                 "pytorch/pytorch issue 47594, 2020: SparseAdam checked its parameters and then had none",
                 answers=(_reads_twice,),
             ),
@@ -196,36 +190,36 @@ EXERCISES = (
         task="Learning rate by the linear rule, from `old` to `new`, each a pair (GPUs, rows per GPU).",
         reference=learning_rate,
         cases=_rate_cases,
-        agree=_close,
+        agree=near,
         hints=(
-            "The rule speaks of the minibatch: all rows that one update is made of.",
+            "The rule is about the minibatch: all rows that one update is made of.",
             "GPUs times rows per GPU, before and after.",
             "`rate * (new[0] * new[1]) / (old[0] * old[1])`",
         ),
         mistakes=(
             Mistake(
                 "GPUs only",
-                "you scaled with the number of GPUs and forgot the rows on each.",
+                "this rate follows the number of GPUs alone. The rows on each of them count as well.",
                 "open-mmlab/mmdetection pull request 1038, 2019",
                 answers=(_by_gpus,),
             ),
             Mistake(
                 "rows per GPU only",
-                "you scaled with the rows of one GPU. An update is made of the rows of all of them.",
+                "this rate follows the rows of one GPU. An update is made of the rows of all of them.",
                 "an answer in PistonY/ModelZoo.pytorch issue 1, 2020",
                 answers=(_by_rows_per_gpu,),
             ),
             Mistake(
                 "GPUs twice",
-                "you scaled with the number of GPUs once more because DDP averages gradients. The average is already "
-                "what makes the update one over the total batch.",
+                "this rate follows the number of GPUs twice, as if it had to make up for DDP's average. The average "
+                "is already what makes the update one over the total batch.",
                 "facebookresearch/moco issue 98, 2021",
                 answers=(_gpus_twice,),
             ),
             Mistake(
                 "square root",
-                "you scaled with the square root. That is a different rule, which keeps the variance of an update; the "
-                "linear one keeps its mean.",
+                "this is scaled by the square root. That is a different rule, which keeps the variance of an update; "
+                "the linear one keeps its mean.",
                 "Krizhevsky, One weird trick for parallelizing convolutional neural networks, arXiv 1404.5997, 2014",
                 answers=(_square_root,),
             ),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
+from course.learn.agree import same_values
 from course.learn.exercise import Case, Exercise, Mistake
 
 Events = Sequence[tuple[str, str]]
@@ -23,15 +24,13 @@ def failing_saves(events: Events) -> list[int]:
     return [position for position, name, version in saved if version != versions.get(name, 0)]
 
 
-# Methods with an underscore that leave the counter alone: the first three change no number, the last goes past it.
-UNCOUNTED = {"requires_grad_", "detach_", "share_memory_", "apply_"}
+# Of the methods with an underscore, those in the exercise that leave the counter alone: three change no number, two
+# write past it. (`resize_` to the same size changes nothing, either.)
+UNCOUNTED = {"requires_grad_", "detach_", "share_memory_", "apply_", "map_"}
 
 
 def version_after(operations: Sequence[str]) -> int:
-    """The version of a new tensor after methods of these names.
-
-    PyTorch's in-place methods end in an underscore, and all of them count but those in `UNCOUNTED`.
-    """
+    """The version of a new tensor after these methods: those in place, with a last underscore, but `UNCOUNTED`."""
     return sum(_in_place(name) and name not in UNCOUNTED for name in operations)
 
 
@@ -76,11 +75,13 @@ def _drawn(random: Random) -> Events:
 
 
 def _name_cases(random: Random) -> Sequence[Case]:
-    known = ["add", "add_", "unsqueeze", "unsqueeze_", "squeeze_", "relu_", "detach", "view", "t_", "__len__", "mul"]
-    known += sorted(UNCOUNTED)
-    fixed = [["unsqueeze_", "squeeze_"], ["view", "add_"], [], ["add", "mul"], ["transpose_"]]
-    fixed += [["detach_", "requires_grad_", "mul_"], ["share_memory_"], ["apply_", "add_"]]
+    """Programs that torch runs, so whoever calls the methods gets the same answer: no write after `requires_grad_`."""
+    known = ["add", "add_", "unsqueeze", "unsqueeze_", "squeeze_", "relu_", "detach", "view", "__len__", "mul"]
+    known += sorted(UNCOUNTED - {"requires_grad_"})
+    fixed = [["unsqueeze_", "squeeze_"], ["view", "add_"], [], ["add", "mul"], ["transpose_"], ["t_"]]
+    fixed += [["detach_", "mul_", "requires_grad_"], ["share_memory_"], ["apply_", "add_"], ["map_"]]
     drawn = [random.choices(known, k=random.randint(1, 8)) for _ in range(10)]
+    drawn = [names + random.choice([[], ["requires_grad_"]]) for names in drawn]
     return [Case((names,)) for names in (*fixed, *drawn)]
 
 
@@ -103,6 +104,7 @@ EXERCISES = (
         task='From ("save" or "write", tensor) in forward order: the positions of the saves that fail at backward.',
         reference=failing_saves,
         cases=_event_cases,
+        agree=same_values,
         hints=(
             "A save remembers one number. What changes that number afterwards?",
             "Count the writes per tensor; note the count at every save; compare with the counts at the end.",
@@ -111,7 +113,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "any write after any save",
-                "you let every write fail every earlier save. Versions belong to a tensor: a write to another one "
+                "here every write fails every earlier save. Versions belong to a tensor: a write to a different one "
                 "does no harm.",
                 f'{POST}: "put the loss that modifies before all losses"',
                 answers=(_any_tensor,),
@@ -123,22 +125,24 @@ EXERCISES = (
         task="A new tensor is at version 0. Its version after these methods, of which some are in-place.",
         reference=version_after,
         cases=_name_cases,
+        agree=same_values,
         hints=(
             "PyTorch marks in-place methods in their names, but not all that are marked count.",
-            "A trailing underscore; but Python's own methods have two, and four methods in this notebook do not count.",
+            "A trailing underscore; but Python's own methods have two, and this notebook shows some that do not count.",
             '`sum(n.endswith("_") and not n.endswith("__") and n not in {"requires_grad_", ...} for n in operations)`',
         ),
         mistakes=(
             Mistake(
                 "shape is not data",
-                "you left out methods that change the shape alone. They count, too: autograd saved the old shape.",
+                "this is the count without the methods that change the shape alone. They count, too: autograd saved "
+                "the old shape.",
                 f"{POST}: the target whose values nobody touched",
                 answers=(_shape_does_not_count,),
             ),
             Mistake(
                 "every underscore counts",
-                "you counted every method with a trailing underscore. requires_grad_, detach_ and share_memory_ "
-                "change no number and leave the counter at 0; apply_ writes numbers, and is not counted either.",
+                "this is the count of every trailing underscore. requires_grad_, detach_ and share_memory_ change no "
+                "number and leave the counter at 0; apply_ and map_ write numbers, and are not counted either.",
                 "pytorch/pytorch issue 14571, 2018: an in-place operation that left the counter alone",
                 answers=(_every_underscore,),
             ),
@@ -149,6 +153,7 @@ EXERCISES = (
         task="From the events of 29.failing_saves and the position of a save: the first write that breaks it, or None.",
         reference=guilty_write,
         cases=_blame_cases,
+        agree=same_values,
         hints=(
             "It comes after the save. Anomaly mode shows the save.",
             "Look at the positions after `save` for a write to the same tensor.",
@@ -157,7 +162,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "the operation in the backtrace",
-                "you gave the operation that saved the tensor. It is the victim; the write comes later.",
+                "this is the operation that saved the tensor. It is the victim; the write comes later.",
                 f'the hint that {POST} quote: "the operation that failed to compute its gradient"',
                 answers=(lambda events, save: save,),
             ),

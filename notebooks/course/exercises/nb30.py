@@ -6,7 +6,9 @@ from random import Random
 import torch
 from torch import Tensor
 
+from course.learn.agree import same_values
 from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.guarded import Guarded
 
 
 def bare_names(names: Sequence[str]) -> list[str]:
@@ -56,13 +58,13 @@ def _name_cases(random: Random) -> Sequence[Case]:
 
 def _weight_cases(random: Random) -> Sequence[Case]:
     generator = torch.Generator().manual_seed(random.randrange(2**32))
-    cases = []
+    cases: list[Case] = []
     for layer in ("Linear", "Conv2d", "Embedding") * 4:
         rows, columns = random.randint(2, 6), random.randint(2, 6)
         shape = (rows, columns, 3, 3) if layer == "Conv2d" else (rows, columns)
-        cases.append(Case((layer, torch.rand(shape, generator=generator))))
+        cases.append(Guarded((layer, torch.rand(shape, generator=generator))))
     square = torch.rand(4, 4, generator=generator)
-    return [Case(("Linear", square)), Case(("Embedding", square)), *cases]
+    return [Guarded(("Linear", square)), Guarded(("Embedding", square)), *cases]
 
 
 def _left_over_cases(random: Random) -> Sequence[Case]:
@@ -84,6 +86,7 @@ EXERCISES = (
         task="Take DataParallel's `module.` off, once and at the front, if every name has it; else change nothing.",
         reference=bare_names,
         cases=_name_cases,
+        agree=same_values,
         hints=(
             "Is it a wrapper's prefix if only some names have it?",
             "`str.removeprefix` takes off one word at the front; `lstrip` takes letters, `replace` looks everywhere.",
@@ -104,7 +107,8 @@ EXERCISES = (
             ),
             Mistake(
                 "seven letters",
-                "you looked at the first name and cut seven letters off each one.",
+                "this is what a look at the first name gives, and seven letters cut off each one. A later name may "
+                "not begin with `module.`.",
                 "menzelab/implicit-shape-reconstruction issue 2, 2022: if 'module' in the first key, k[7:]",
                 answers=(_cut,),
             ),
@@ -124,13 +128,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "copy as it is",
-                "you did not turn Linear. A square one then loads without a word and computes something else.",
+                "Linear is not turned here. A square one then loads without a word and computes something else.",
                 "PaddlePaddle/PaddleMIX issue 239, 2023: is nn.Linear not to be transposed?",
                 answers=(lambda layer, weight: weight,),
             ),
             Mistake(
                 "turn whatever has two dimensions",
-                "an embedding has two dimensions, too, and is the same in both.",
+                "this is what turning every weight of two dimensions gives. An embedding has two, and is the same in "
+                "both.",
                 "PaddlePaddle/PaddleNLP pull request 7341, 2023, needed a list of exceptions for this rule",
                 answers=(lambda layer, weight: weight.T if weight.dim() == 2 else weight,),
             ),
@@ -141,6 +146,7 @@ EXERCISES = (
         task="From the names of model and file: (missing in the file, unknown to the model), two lists.",
         reference=left_over,
         cases=_left_over_cases,
+        agree=same_values,
         hints=(
             "Two questions, one for each side.",
             "Keep the order, so that a reader finds the names where they stand.",
@@ -149,14 +155,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "model_dict.update",
-                "you filled up what is missing with the model's own names, so nothing is ever missing: untrained "
-                "weights stay, and nobody hears of it.",
+                "this is the report when what is missing is filled up with the model's own names, so nothing is ever "
+                "missing: untrained weights stay, and nobody hears of it.",
                 "post 004, an engineer's notes, 2021: model_dict.update(pretrained_dict)",
                 answers=(lambda model, file: ([], left_over(model, file)[1]),),
             ),
             Mistake(
                 "strict=False",
-                "you report neither side, which is what a `strict=False` does whose result nobody reads.",
+                "neither side is reported, which is what a `strict=False` does whose result nobody reads.",
                 "mseitzer/pytorch-fid issue 34, 2020: strict=False resolves the issue",
                 answers=(lambda model, file: ([], []),),
             ),

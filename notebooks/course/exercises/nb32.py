@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from course.learn.agree import near, same_values
 from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.guarded import Guarded
 
 
 def fixed_window(size: int, output: int) -> tuple[int, int] | None:
@@ -38,11 +40,11 @@ def _if_divisible(size: int, output: int) -> tuple[int, int] | None:
 
 
 def _pool_cases(random: Random) -> Sequence[Case]:
-    fixed = [(7, 3), (10, 4), (8, 2), (5, 1), (6, 6), (13, 4), (64, 7), (11, 4)]
+    fixed = [(7, 3), (10, 4), (8, 2), (5, 1), (6, 6), (13, 4), (64, 7), (11, 4), (1, 3), (3, 4)]
     drawn = []
     for _ in range(24):
         output = random.randint(2, 24)
-        drawn.append((output * random.randint(1, 6) + random.choice([0, 1, 1, random.randint(2, 30)]), output))
+        drawn.append((output * random.randint(0, 6) + random.choice([0, 1, 1, random.randint(2, 30)]) or 1, output))
     return [Case(sizes) for sizes in fixed + drawn]
 
 
@@ -51,7 +53,8 @@ def _prelu_cases(random: Random) -> Sequence[Case]:
     cases = []
     for _ in range(6):
         n, c, h, w = (random.randint(2, 5) for _ in range(4))
-        cases.append(Case((torch.randn(n, c, h, w, generator=draw), torch.randn(c, generator=draw))))
+        tensors = torch.randn(n, c, h, w, generator=draw), torch.randn(c, generator=draw)
+        cases.append(Guarded(tensors, forbidden="prelu"))
     return cases
 
 
@@ -64,18 +67,13 @@ def _source_cases(random: Random) -> Sequence[Case]:
     return [Case(numbers) for numbers in fixed + drawn]
 
 
-def _same_window(given: object, expected: tuple[int, int] | None) -> bool:
-    if expected is None or given is None:
-        return given is expected
-    return isinstance(given, tuple | list) and tuple(given) == expected
+def _same_place(given: object, expected: float) -> bool:
+    """In pixels: torch's float32 has fewer digits than the right number."""
+    return near(float(given), expected, 1e-5) or abs(float(given) - expected) < 1e-5
 
 
 def _close(given: object, expected: Tensor) -> bool:
     return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-5)
-
-
-def _near(given: object, expected: float) -> bool:
-    return isinstance(given, int | float) and abs(given - expected) < 1e-6
 
 
 EXERCISES = (
@@ -84,7 +82,7 @@ EXERCISES = (
         task="(7, 3) gives kernel 3 and stride 2; (10, 4) gives None.",
         reference=fixed_window,
         cases=_pool_cases,
-        agree=_same_window,
+        agree=same_values,
         hints=(
             "Window i starts at floor(i * size / output). When do these starts lie evenly?",
             "Only the remainder of size / output matters, and two remainders are good.",
@@ -93,14 +91,15 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "formula everywhere",
-                "you gave a window for every pair. From 10 cells to 4 the shape is right and the numbers are not: "
+                "this is the formula for every pair. From 10 cells to 4 the shape is right and the numbers are not: "
                 "the adaptive windows start at 0, 2, 5 and 7, and no stride does that.",
                 "the post of this notebook, 2021, gives the formula without a condition",
                 answers=(_formula,),
             ),
             Mistake(
                 "divisible only",
-                "you refuse whatever does not divide. A remainder of 1 is exact too: 7 to 3 is windows of 3, 2 apart.",
+                "this refuses whatever does not divide. A remainder of 1 is exact too: 7 to 3 is windows of 3, 2 "
+                "apart.",
                 "pytorch/pytorch pull request 9711, a comment of 2019, promises equality for divisible sizes only",
                 answers=(_if_divisible,),
             ),
@@ -126,12 +125,17 @@ EXERCISES = (
             ),
             Mistake(
                 "one slope for all",
-                "you used one slope for every channel: that is a LeakyReLU. PReLU learns one a channel.",
+                "here every channel has the same slope: that is a LeakyReLU. PReLU learns one a channel.",
                 "lewes6369/tensorRTWrapper issue 4, 2019, puts a LeakyReLU in its place",
                 answers=(
                     lambda x, slopes: F.leaky_relu(x, float(slopes[0])),
                     lambda x, slopes: F.leaky_relu(x),
                 ),
+            ),
+            Mistake(
+                "asks for the layer",
+                "this is torch's own PReLU, the layer that is to be replaced. Use `torch.relu` and arithmetic.",
+                answers=(F.prelu,),
             ),
         ),
     ),
@@ -140,7 +144,7 @@ EXERCISES = (
         task="Pixel 0 of 8, made of 4, lies at -0.25: its middle is a quarter pixel before the first middle.",
         reference=source,
         cases=_source_cases,
-        agree=_near,
+        agree=_same_place,
         hints=(
             "A pixel is an area: the middle of pixel i lies at i + 0.5.",
             "Scale the middle by size / output, then go back from middles to indices.",
@@ -149,14 +153,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "corner to corner",
-                "you scaled the index, so pixel 0 lands on pixel 0 and the picture moves up and left. It is what "
+                "here the index is scaled, so pixel 0 lands on pixel 0 and the picture moves up and left. It is what "
                 "operator set 9 says, and it is off by half a pixel.",
                 "pytorch/pytorch issue 22906, 2019, exports bilinear upsampling and gets other numbers",
                 answers=(lambda i, size, output: i * size / output,),
             ),
             Mistake(
                 "aligned corners",
-                "you put the first pixel on the first and the last on the last: that is align_corners=True.",
+                "here the first pixel is on the first and the last on the last: that is align_corners=True.",
                 "pytorch/pytorch issue 15120, 2018, finds Caffe2 doing so where PyTorch does not",
                 answers=(lambda i, size, output: i * (size - 1) / (output - 1),),
             ),

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from course.learn.agree import same_values
 from course.learn.exercise import Case, Exercise, Mistake
 
 Copy = tuple[str, str, str]
@@ -20,14 +20,11 @@ def _asks_available(available: bool, count: int, needed: int) -> bool:
     return available
 
 
-def _any_gpu(available: bool, count: int, needed: int) -> bool:
-    return count > 0
-
-
 def _machine_cases(random: Random) -> Sequence[Case]:
-    fixed = [(True, 1, 2), (True, 2, 2), (False, 0, 2), (True, 0, 1), (True, 4, 5)]
-    drawn = [(random.random() < 0.8, random.randint(0, 8), random.randint(1, 5)) for _ in range(20)]
-    return [Case(machine) for machine in fixed + drawn]
+    """CUDA is available where there is a GPU, and nowhere else."""
+    counts = [(1, 2), (2, 2), (0, 2), (0, 1), (4, 5)]
+    counts += [(random.randint(0, 8), random.randint(1, 5)) for _ in range(20)]
+    return [Case((count > 0, count, needed)) for count, needed in counts]
 
 
 def same_gradients(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
@@ -51,6 +48,16 @@ def _entry_by_entry(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
     return all(mine.shape == its.shape and torch.allclose(mine, its, rtol=1e-5, atol=0) for mine, its in pairs)
 
 
+def _as_quotient(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
+    pairs = zip(found, wanted, strict=True)
+    return all(bool((mine - its).abs().max() / its.abs().max() <= 1e-5) for mine, its in pairs)
+
+
+def _one_scale(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
+    bound = 1e-5 * max(its.abs().max() for its in wanted)
+    return all(bool((mine - its).abs().max() <= bound) for mine, its in zip(found, wanted, strict=True))
+
+
 def _gradient_cases(random: Random) -> Sequence[Case]:
     """Equal, rounded in a different order, off by a part in a thousand, in twenty, and one of them twice as large."""
     generator = torch.Generator().manual_seed(random.randrange(2**31))
@@ -67,7 +74,22 @@ def _gradient_cases(random: Random) -> Sequence[Case]:
         if k == 5:  # rounding in proportion to every entry
             found = [w * (1 + 1e-6) for w in wanted]
         cases.append(Case((found, wanted)))
-    return cases
+    return cases + [Case(pair) for pair in _hidden_differences(generator)]
+
+
+def _hidden_differences(generator: torch.Generator) -> list[tuple[list[Tensor], list[Tensor]]]:
+    """One entry of a thousand, a tensor that is small beside its neighbour, one sign only, equal norms; and zeros."""
+    large, tiny = torch.randn(1000, generator=generator), 1e-7 * torch.randn(5, generator=generator)
+    largest = large.abs().max()
+    one_off = large.clone()
+    one_off[7] += 3e-5 * largest
+    return [
+        ([one_off, tiny], [large, tiny]),
+        ([large, 1.05 * tiny], [large, tiny]),
+        ([large - 1e-3 * largest, tiny], [large, tiny]),
+        ([-large, tiny], [large, tiny]),
+        ([large, torch.zeros(5)], [large, torch.zeros(5)]),
+    ]
 
 
 def host_reads(copies: Sequence[Copy]) -> int:
@@ -96,11 +118,6 @@ def _copy_cases(random: Random) -> Sequence[Case]:
     return [Case((copies,)) for copies in [[], kinds[:4], kinds, [kinds[5]] * 3, *drawn]]
 
 
-def _equal(given: Any, expected: Any) -> bool:
-    """`True` and 1 are told apart, so a count does not answer a question."""
-    return type(given) is type(expected) and given == expected
-
-
 EXERCISES = (
     Exercise(
         key="33.may_run",
@@ -108,25 +125,20 @@ EXERCISES = (
         "`torch.cuda.device_count()` says `count`.",
         reference=may_run,
         cases=_machine_cases,
-        agree=_equal,
+        agree=same_values,
         hints=(
             "Which of the two numbers says what the test needs to know?",
-            "A machine with one GPU is available, too. And with CUDA_VISIBLE_DEVICES empty some builds say available.",
+            "On a machine with one GPU, CUDA is available.",
             "`count >= needed`",
         ),
         mistakes=(
             Mistake(
-                "asks whether CUDA is there",
-                "you asked whether CUDA is available. With one GPU it is, and a test for two fails there.",
-                "repaired in meta-pytorch/torchtune pull request 196, 2024, and pytorch/torchtitan pull request 4377, "
-                "2026",
-                answers=(_asks_available,),
-            ),
-            Mistake(
                 "any GPU will do",
-                "you asked for at least one GPU, whatever the test needs.",
-                "a test for five GPUs on a machine with fewer: tinygrad/tinygrad issue 4145, 2024",
-                answers=(_any_gpu,),
+                "this is the answer to whether there is a GPU at all, as `is_available()` and `count > 0` give it. "
+                "With one GPU there is, and a test for two fails there.",
+                "repaired in meta-pytorch/torchtune pull request 196, 2024, and pytorch/torchtitan pull request 4377, "
+                "2026; a test for five GPUs on a machine with fewer: tinygrad/tinygrad issue 4145, 2024",
+                answers=(_asks_available,),
             ),
         ),
     ),
@@ -136,7 +148,7 @@ EXERCISES = (
         "the largest entry of that tensor.",
         reference=same_gradients,
         cases=_gradient_cases,
-        agree=_equal,
+        agree=same_values,
         hints=(
             "Several devices add up in a different order, so the last bits differ.",
             "Each tensor has a scale of its own: measure the largest difference against its largest entry.",
@@ -145,22 +157,36 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "bit for bit",
-                "you compared bit for bit. Parts of a batch are added up in a different order, on which sums of floats "
-                "depend.",
+                "this is a comparison bit for bit. Parts of a batch are added up in a different order, on which sums "
+                "of floats depend.",
                 "asked about in pytorch/pytorch issue 14007, 2018; a test in RL-Align/RL-Kernel pull request 199, 2026",
                 answers=(_bit_for_bit,),
             ),
             Mistake(
                 "a tenth is close enough",
-                "you let a tenth pass. A row that is counted twice in a batch of twenty stays below that.",
+                "a difference of a tenth passes here. A row that is counted twice in a batch of twenty stays below "
+                "that.",
                 "rtol=1e-01 in PaddlePaddle/Paddle pull request 21563, 2019",
                 answers=(_too_loose,),
             ),
             Mistake(
                 "every entry on its own scale",
-                "you measured every entry against itself. Where terms cancel, an entry is small, its rounding not.",
+                "here every entry is measured against itself. Where terms cancel, an entry is small and its rounding "
+                "is not.",
                 "ten tests that failed on other GPUs until atol was raised: pytorch/pytorch pull request 60462, 2021",
                 answers=(_entry_by_entry,),
+            ),
+            Mistake(
+                "one scale for all tensors",
+                "here one bound serves for all tensors. Where a neighbour is large, a small tensor may be wrong in "
+                "every entry.",
+                answers=(_one_scale,),
+            ),
+            Mistake(
+                "a quotient",
+                "this is what a quotient gives. For a tensor of zeros, as a unit that never fires has it, 0 / 0 is "
+                "NaN and below no bound: multiply the bound instead.",
+                answers=(_as_quotient,),
             ),
         ),
     ),
@@ -170,7 +196,7 @@ EXERCISES = (
         "step waits for its GPU.",
         reference=host_reads,
         cases=_copy_cases,
-        agree=_equal,
+        agree=same_values,
         hints=(
             "Not every copy, and not only those by `.cpu()`.",
             "`loss.item()` is a copy too; it shows up as `_local_scalar_dense`. The operator's name need not matter.",
@@ -179,13 +205,14 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "item is not a copy",
-                "you counted `.cpu()` and forgot `.item()`, which waits just as long.",
+                "this is the count of `_to_copy` alone. `.item()` is a copy to the host as well, and waits just as "
+                "long.",
                 "I thought .item() is almost immediate: rosinality/style-based-gan-pytorch pull request 50, 2019",
                 answers=(_only_to_cpu,),
             ),
             Mistake(
                 "every copy",
-                "you counted every copy. Those to a GPU and between GPUs are queued; the host goes on.",
+                "this is the count of every copy. Those to a GPU and between GPUs are queued; the host goes on.",
                 "copies to the GPU taken for waiting: pytorch/pytorch issue 135794, 2024",
                 answers=(_every_copy,),
             ),
