@@ -115,7 +115,7 @@ EXERCISES = (
     ),
     Exercise(
         key="24.add_shortcut",
-        task="Add x to every group of out.",
+        task="Add x to every group of out, without a copy of x.",
         reference=add_shortcut,
         cases=_shortcut_cases,
         agree=_close,
@@ -137,7 +137,7 @@ EXERCISES = (
             ),
             Mistake(
                 "copies of x",
-                "the sum is right, and x was copied. Broadcasting reads the one x as often as it is needed.",
+                "x was copied here, once for every group. Broadcasting reads the one x as often as it is needed.",
                 "the post of this notebook, about 2019, joins twelve of them",
                 answers=(lambda out, x, groups: out + torch.cat([x] * groups, dim=1),),
             ),

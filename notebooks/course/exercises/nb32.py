@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -67,7 +68,7 @@ def _source_cases(random: Random) -> Sequence[Case]:
     return [Case(numbers) for numbers in fixed + drawn]
 
 
-def _same_place(given: object, expected: float) -> bool:
+def _same_place(given: Any, expected: float) -> bool:
     """In pixels: torch's float32 has fewer digits than the right number."""
     return near(float(given), expected, 1e-5) or abs(float(given) - expected) < 1e-5
 

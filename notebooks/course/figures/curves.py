@@ -20,10 +20,13 @@ def curves(
     y_label: str = "loss",
     every: float = 1,
     colours: Sequence[str] = KIND_COLOURS,
+    first: float = 0,
+    steps: bool = False,
 ) -> Figure:
     """Lines over equally spaced points, each named at its end.
 
-    series: name -> finite values; `every` is the distance of two values on the x axis; colours: of the lines.
+    series: name -> finite values; `every` is the distance of two values on the x axis, `first` the place of the first;
+    colours: of the lines; steps: each value holds for a step, as a rate does, and the next one begins with a jump.
     Raises ValueError for no series, an empty one, or a value that is not finite.
     """
     lengths = {name: len(values) for name, values in series.items()}
@@ -34,12 +37,13 @@ def curves(
     for name, values in series.items():
         if not all(map(math.isfinite, values)):
             raise ValueError(f"series {name!r} holds a value that is not finite")
-    axes = _Axes(series, every)
-    canvas = Canvas(WIDTH, HEIGHT, title, _describe(series, x_label, y_label, every), at=(16, 26))
+    axes = _Axes(series, every, first, steps)
+    canvas = Canvas(WIDTH, HEIGHT, title, _describe(series, x_label, y_label, every, steps), at=(16, 26))
     axes.draw(canvas, x_label, y_label)
     labels = _spread([axes.y(values[-1]) for values in series.values()])
     for k, (name, values) in enumerate(series.items()):
-        points = [(axes.x(i), axes.y(value)) for i, value in enumerate(values)]
+        ends = (-0.5, 0.5) if steps else (0,)
+        points = [(axes.x(i + end), axes.y(value)) for i, value in enumerate(values) for end in ends]
         dashes, x = DASHES[k % len(DASHES)], WIDTH - RIGHT
         style = {"stroke": colours[k], "stroke_dasharray": dashes, "stroke_width": 2, "stroke_linejoin": "round"}
         canvas.polyline(points, **style)
@@ -51,15 +55,16 @@ def curves(
 class _Axes:
     """Scales from data to pixels; the y axis starts at zero, as losses do, unless a value is below it."""
 
-    def __init__(self, series: Mapping[str, Sequence[float]], every: float) -> None:
+    def __init__(self, series: Mapping[str, Sequence[float]], every: float, first: float, steps: bool) -> None:
         every_value = [value for values in series.values() for value in values]
         self.last = max(len(values) for values in series.values()) - 1
-        self.every = every
+        self.every, self.first = every, first
+        self.edge = 0.5 if steps else 0.0  # what the first and the last step need at the sides
         self.y_ticks = _ticks(min(0.0, *every_value), max(every_value), 4)
         self.low, self.high = self.y_ticks[0], self.y_ticks[-1]
 
     def x(self, i: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * i / max(self.last, 1)
+        return LEFT + (WIDTH - LEFT - RIGHT) * (i + self.edge) / max(self.last + 2 * self.edge, 1)
 
     def y(self, value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - self.low) / (self.high - self.low)
@@ -70,9 +75,10 @@ class _Axes:
         for value in self.y_ticks:
             canvas.line(LEFT, self.y(value), right, self.y(value), stroke=RULE)
             canvas.text(LEFT - 8, self.y(value) + 4, number(value), size=12, anchor="end", fill=FAINT)
-        for value in _ticks(0, max(self.last * self.every, 1), 5):
-            if value <= self.last * self.every:
-                canvas.text(self.x(value / self.every), floor + 18, number(value), **caption)
+        end = self.first + self.last * self.every
+        for value in _ticks(self.first, max(end, self.first + 1), 5):
+            if self.first <= value <= end:
+                canvas.text(self.x((value - self.first) / self.every), floor + 18, number(value), **caption)
         canvas.line(LEFT, floor, right, floor, stroke=INK)
         canvas.text((LEFT + right) / 2, HEIGHT - 8, x_label, **caption)
         middle = (TOP + floor) / 2
@@ -98,10 +104,10 @@ def _spread(heights: Sequence[float], apart: float = 16) -> list[float]:
     return [height - overshoot for height in placed]
 
 
-def _describe(series: Mapping[str, Sequence[float]], x_label: str, y_label: str, every: float) -> str:
+def _describe(series: Mapping[str, Sequence[float]], x_label: str, y_label: str, every: float, steps: bool) -> str:
     lines = [
         f"{name} goes from {values[0]:.2f} to {values[-1]:.2f}, lowest {min(values):.2f}"
         for name, values in series.items()
     ]
-    steps = (max(len(values) for values in series.values()) - 1) * every
-    return f"{y_label} over {steps:g} {x_label}s: {'; '.join(lines)}."
+    length = (max(len(values) for values in series.values()) - (not steps)) * every
+    return f"{y_label} over {length:g} {x_label}s: {'; '.join(lines)}."

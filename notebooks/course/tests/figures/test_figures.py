@@ -4,6 +4,7 @@ import base64
 import io
 import re
 import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -53,6 +54,14 @@ def test_curves_name_their_lines_and_stay_in_the_plot():
     assert "one goes from 3.00 to 1.00, lowest 1.00" in figure.description
     heights = [float(node.get("y")) for node in ElementTree.fromstring(figure.markup).iter(SVG + "text")]
     assert all(0 < y < 300 for y in heights)
+
+
+def test_curves_of_steps_jump_and_count_from_the_first():
+    figure = figures.curves({"rate": [0.02, 0.02, 0.1]}, "Rate", x_label="epoch", first=1, steps=True)
+    (line,) = ElementTree.fromstring(figure.markup).iter(SVG + "polyline")
+    points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(points))
+    assert texts(figure).count("0") == 1 and "over 3 epochs" in figure.description  # of the y axis
 
 
 @pytest.mark.parametrize("series", [{}, {"a": []}, {"a": [1.0, float("nan")]}, {str(k): [1.0] for k in range(9)}])
