@@ -6,7 +6,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Fresh, Mistake
 
 
 def on_gpu(x: Tensor, k: int) -> Tensor:
@@ -26,18 +26,33 @@ def idle_gpus(rows: int, devices: int) -> int:
 
 
 def _same_tensor(given: object, expected: Tensor) -> bool:
-    """Equal values on the same device."""
-    return isinstance(given, Tensor) and given.device == expected.device and torch.equal(given, expected)
+    """Equal values of the same type on the same device, with a graph where the right answer has one."""
+    return (
+        isinstance(given, Tensor)
+        and (given.device, given.dtype) == (expected.device, expected.dtype)
+        and torch.equal(given, expected)
+        and (expected.grad_fn is None or given.grad_fn is not None)
+    )
 
 
 def _on_gpu_cases(random: Random) -> Sequence[Case]:
-    places = ["cpu", "cpu", "cuda:1", "cuda:1"]
-    return [Case((torch.arange(random.randint(1, 5), device=d), k)) for k, d in zip((0, 1, 0, 1), places, strict=True)]
+    """Whole numbers, and two that are trained: their gradient has to find the way back."""
+    places = [("cpu", 0), ("cpu", 1), ("cuda:1", 0), ("cuda:1", 1)]
+    whole = [Fresh((torch.arange(random.randint(1, 5), device=place), k)) for place, k in places]
+    trained = [
+        Fresh((torch.ones(random.randint(1, 5), device=place, requires_grad=True), k)) for place, k in places[1:3]
+    ]
+    return [*whole, *trained]
 
 
 def _beside_cases(random: Random) -> Sequence[Case]:
-    places = [torch.device("cuda", 1), torch.device("cuda", 0), torch.device("cpu")]
-    return [Case((torch.zeros(random.randint(1, 5), 4), torch.zeros(2, device=place))) for place in places]
+    """The last features are in half precision, which the anchors must not become."""
+    places: list[tuple[str, torch.dtype]] = [("cuda:1", torch.float32), ("cuda:0", torch.float32)]
+    places += [("cpu", torch.float32), ("cuda:1", torch.float16)]
+    return [
+        Fresh((torch.full((random.randint(1, 5), 4), 2049.0), torch.zeros(2, device=place, dtype=dtype)))
+        for place, dtype in places
+    ]
 
 
 def _idle_cases(random: Random) -> Sequence[Case]:
@@ -60,15 +75,22 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "current device",
-                "you sent everything to the *current* GPU, GPU 0 unless someone changed it; `k` was not asked.",
+                "this is what a function gives that sends everything to the *current* GPU, GPU 0 unless someone "
+                "changed it, and does not ask `k`.",
                 "as in pytorch/pytorch issue 6933, 2018",
                 answers=(lambda x, k: x.cuda(), lambda x, k: x.to("cuda:0")),
             ),
             Mistake(
                 "not in place",
-                "you returned `x` as it was. `x.to(...)` does not move `x`, it returns a new tensor: return that "
-                "one, or write `x = x.to(...)`.",
+                "this is `x` as it was. `x.to(...)` does not move `x`, it returns a new tensor: return that one, or "
+                "write `x = x.to(...)`.",
                 answers=(lambda x, k: x,),
+            ),
+            Mistake(
+                "cuts the graph",
+                "this is what comes out when the numbers go to the GPU by a way that autograd does not know, such as "
+                "`.data`, `.detach()` or `.tolist()`: nothing before this line would be trained any more.",
+                answers=(lambda x, k: x.detach().to(k),),
             ),
         ),
     ),
@@ -86,16 +108,22 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "one GPU for all",
-                "you sent them to the *current* GPU, or to one that you named, which need not be that of the features "
-                "(notebook 04). Where it is not, torch refuses to add the two.",
+                "this is what a function gives that sends all anchors to one GPU, the *current* one or one that it "
+                "names. It need not be that of the features (notebook 04), and then torch refuses to add the two.",
                 "as in lucastabelini/LaneATT issue 96, 2022",
                 answers=(lambda anchors, features: anchors.cuda(), lambda anchors, features: anchors.to("cuda:1")),
             ),
             Mistake(
                 "left behind",
-                "you left the anchors where they were made. Then `features + anchors` meets two devices.",
+                "these are the anchors where they were made. Then `features + anchors` meets two devices.",
                 "as in lucastabelini/LaneATT issue 96, 2022",
                 answers=(lambda anchors, features: anchors,),
+            ),
+            Mistake(
+                "the type as well",
+                "this is what `anchors.to(features)` gives. It takes the *type* of the features along with their "
+                "device, and in half precision there is no 2049: a box of that size moves by a pixel.",
+                answers=(lambda anchors, features: anchors.to(features),),
             ),
         ),
     ),
@@ -112,15 +140,15 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "only when rows run short",
-                "you counted idle GPUs only where there are fewer rows than GPUs. 9 rows on 4 GPUs make chunks of "
-                "3, 3 and 3: one GPU is idle all the same.",
+                "this is what a function gives that counts idle GPUs only where there are fewer rows than GPUs. 9 rows "
+                "on 4 GPUs make chunks of 3, 3 and 3: one GPU is idle all the same.",
                 "as in pytorch/pytorch issue 9226, 2018",
                 answers=(lambda rows, devices: max(0, devices - rows),),
             ),
             Mistake(
                 "by the remainder",
-                "you took the remainder, which tells how many *rows* are missing for equal chunks, not how many GPUs "
-                "have none. 10 rows on 4 GPUs make chunks of 3, 3, 3 and 1, so no GPU is idle.",
+                "this is what the remainder gives. It tells how many *rows* are missing for equal chunks, not how "
+                "many GPUs have none. 10 rows on 4 GPUs make chunks of 3, 3, 3 and 1, so no GPU is idle.",
                 answers=(
                     lambda rows, devices: (devices - rows % devices) % devices,
                     lambda rows, devices: devices - rows % devices,

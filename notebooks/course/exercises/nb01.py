@@ -58,29 +58,40 @@ def _lost_cases(random: Random) -> Sequence[Case]:
 
 
 def _share_cases(random: Random) -> Sequence[Case]:
+    """Every other `x2` is trained, and one is on a GPU, where it has to stay."""
     shapes = [(1, 100, 200), (1, 7), (1,), (1, 3, 4, 5)]
     rows = [10, 4, 7, 10, *(random.randint(1, 32) for _ in range(8))]
     generator = torch.Generator().manual_seed(random.randrange(2**32))
-    return [
-        Case((torch.rand(shapes[i % 4], generator=generator),), {"like": torch.zeros(n, 3)}) for i, n in enumerate(rows)
-    ]
+    cases = []
+    for i, n in enumerate(rows):
+        place = "cuda:1" if i == 5 else "cpu"
+        x2 = torch.rand(shapes[i % 4], generator=generator).to(place)
+        like = torch.zeros(n, 3)  # noqa: FL002 on the CPU
+        cases.append(Case((x2.requires_grad_(i % 2 == 1),), {"like": like}))
+    return cases
+
+
+def _memory(tensor: Tensor) -> tuple[int, int]:
+    return tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes()
 
 
 def _same_view(given: object, expected: Tensor) -> bool:
-    """Equal values that cost no memory beyond the one row."""
+    """Equal values in the memory of the one row, and gradients for it where it is trained."""
     return (
         isinstance(given, Tensor)
         and given.shape == expected.shape
         and torch.equal(given, expected)
-        and given.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
+        and _memory(given) == _memory(expected)
+        and given.requires_grad == expected.requires_grad
     )
 
 
 def _copies(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     """Right values everywhere, in memory of their own."""
+    rights = [case.call(parallel.share) for case in cases]
     return all(
-        isinstance(result, Tensor) and torch.equal(result, case.call(parallel.share))
-        for case, result in zip(cases, given, strict=True)
+        isinstance(result, Tensor) and torch.equal(result, right) and _memory(result) != _memory(right)
+        for result, right in zip(given, rights, strict=True)
     )
 
 
@@ -147,6 +158,19 @@ class _Program:
         return f"<{self.words}>"
 
 
+def _swapped(rows: Tensor) -> Tensor:
+    order = torch.arange(len(rows))
+    k = (len(rows) - 1) // 2
+    order[[k, k + 1]] = order[[k + 1, k]]
+    return rows[order.to(rows.device)]
+
+
+def _spotted(rows: Tensor) -> Tensor:
+    rows = rows.clone()
+    rows[len(rows) // 2, 0, 4, 4] += 1
+    return rows
+
+
 _ALONE = _Program("the same on one GPU", lambda dp, x, mask, paper: dp(x, mask, paper), gpus=1)
 _STEPS = (
     _Program("a right step", lambda dp, x, mask, paper: dp(x, mask, paper=paper.expand(len(x), -1, -1, -1))),
@@ -154,8 +178,12 @@ _STEPS = (
     _Program("a step that returns every row twice", lambda dp, x, mask, p: dp(x.numpy(), mask.numpy(), p.numpy())),
     _Program("a step with no paper on cuda:1", lambda dp, x, mask, paper: dp(x, mask, paper=paper)),
     _Program(
-        "a step that returns the rows in a different order",
-        lambda dp, x, mask, paper: dp(x, mask, paper=paper.expand(len(x), -1, -1, -1)).roll(1, dims=0),
+        "a step that returns two rows in the middle in each other's place",
+        lambda dp, x, mask, paper: _swapped(dp(x, mask, paper=paper.expand(len(x), -1, -1, -1))),
+    ),
+    _Program(
+        "a step that changes a pixel of one row",
+        lambda dp, x, mask, paper: _spotted(dp(x, mask, paper=paper.expand(len(x), -1, -1, -1))),
     ),
 )
 
@@ -184,21 +212,21 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "rows, not chunks",
-                "you compared numbers of rows. `zip` walks over *pieces*: on 2 GPUs, 10 rows are 2 pieces and 3 rows "
-                "are 2 pieces as well, so nothing is lost.",
+                "this is what a function gives that compares numbers of rows. `zip` walks over *pieces*: on 2 GPUs, 10 "
+                "rows are 2 pieces and 3 rows are 2 pieces as well, so nothing is lost.",
                 'drawn so in the post of December 2021 in "Further reading"',
                 answers=(_count_rows, lambda sizes, devices: max(sizes) - min(sizes)),
             ),
             Mistake(
                 "half of the batch",
-                "you answered for one case: half of the batch is lost where an argument has one row and there are 2 "
-                "GPUs. On 4 GPUs it is 7 of 10 rows, and where all arguments have 10 rows it is none.",
+                "this is always half of the batch, which is lost where an argument has one row and there are 2 GPUs. "
+                "On 4 GPUs it is 7 of 10 rows, and where all arguments have 10 rows it is none.",
                 answers=(lambda sizes, devices: sizes[0] // 2,),
             ),
             Mistake(
                 "only the first piece",
-                "you let only the first piece come back. That is so where an argument has one row; with 3 rows on 4 "
-                "GPUs three replicas run.",
+                "this is what a function gives that lets only the first piece come back. That is so where an argument "
+                "has one row; with 3 rows on 4 GPUs three replicas run.",
                 "pytorch/pytorch issue 7358, 2018, where the other argument has one row",
                 answers=(
                     lambda sizes, devices: sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0],
@@ -208,20 +236,21 @@ EXERCISES = (
             ),
             Mistake(
                 "the shortest argument",
-                "you returned the number of rows of the shortest argument. It decides how many *pieces* are used; the "
-                "rows that are lost are those of the first argument.",
+                "this is the number of rows of the shortest argument. It decides how many *pieces* are used; the rows "
+                "that are lost are those of the first argument.",
                 answers=(lambda sizes, devices: min(sizes),),
             ),
             Mistake(
                 "every piece is full",
-                "you counted every piece with `ceil(rows / devices)` rows. The last one has what is left: 10 rows on 4 "
-                "GPUs are 3, 3, 3 and 1.",
+                "this is what a function gives that counts `ceil(rows / devices)` rows for every piece. The last one "
+                "has what is left: 10 rows on 4 GPUs are 3, 3, 3 and 1.",
                 answers=(_all_pieces_full,),
             ),
             Mistake(
                 "even split",
-                "you split evenly. torch cuts pieces of `ceil(rows / devices)` rows and lets the last one have what "
-                "is left, so the pieces differ by more than one row, and there can be fewer pieces than devices.",
+                "this is what an even split gives. torch cuts pieces of `ceil(rows / devices)` rows and lets the last "
+                "one have what is left, so the pieces can differ by more than one row, and there can be fewer pieces "
+                "than devices.",
                 "expected the same way in pytorch/pytorch pull request 930, 2017, and issue 18563, 2019",
                 answers=(lambda sizes, devices: sizes[0] - _kept(sizes, devices, _even_split),),
             ),
@@ -241,9 +270,9 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "expands to the number of GPUs",
-                "you expanded to a fixed number of rows, such as the number of GPUs. Then `y2` has a different number "
-                "of rows on every machine, row i of `x1` has no row i of `x2`, and too small a number loses rows "
-                "again.",
+                "the number of rows is always the same here, whatever `like` is. If it is the number of GPUs, `y2` has "
+                "a different number of rows on every machine, row i of `x1` has no row i of `x2`, and too small a "
+                "number loses rows again.",
                 'the repair of the post of December 2021 in "Further reading"',
                 answers=(
                     lambda x2, like: x2.expand(2, *x2.shape[1:]),
@@ -253,15 +282,22 @@ EXERCISES = (
             ),
             Mistake(
                 "copies",
-                "the rows are right, but each is a copy. For ten rows of `table`, `repeat` takes 800,000 bytes, and "
-                "`expand` takes no more than the 80,000 of the one row.",
+                "the rows are right, and they are copies, as `repeat` or `clone` makes them. For ten rows of `table`, "
+                "`repeat` takes 800,000 bytes, and `expand` no byte beyond the 80,000 of the one row.",
                 'the post of December 2021 in "Further reading" prefers `expand`, too',
                 answers=(lambda x2, like: x2.repeat(len(like), *[1] * (x2.dim() - 1)),),
                 recognise=_copies,
             ),
             Mistake(
+                "cuts the graph",
+                "the view is right, but it has no graph, as after `detach` or `.data`: a table that is trained, such "
+                "as an embedding, would learn nothing.",
+                answers=(lambda x2, like: parallel.share(x2.detach(), like=like),),
+            ),
+            Mistake(
                 "expand_as",
-                "`expand_as` takes *all* sizes from `like`, and you want one of them: its number of rows.",
+                "this is what `expand_as` gives. It takes *all* sizes from `like`, and you want one of them: its "
+                "number of rows.",
                 answers=(lambda x2, like: x2.expand_as(like),),
             ),
         ),
@@ -282,27 +318,29 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "counts rows only",
-                "your test counts rows and does not look at them. When a keyword is missing on the second GPU, all "
-                "rows come back, and half of them were computed without it.",
+                "this is how a test ends that counts rows and does not look at them. When a keyword is missing on the "
+                "second GPU, all rows come back, and half of them were computed without it.",
                 "the keyword of pytorch/pytorch issue 16432, 2019",
                 answers=(_counts_rows,),
             ),
             Mistake(
                 "in any order",
-                "your test lets rows come back in a different order. A sum, a mean or a sorted list is the same in "
-                "every order, and row 3 would get the label of row 4. Compare each row with its own.",
+                "this is how a test ends that lets rows come back in a different order. A sum, a mean or a sorted list "
+                "is the same in every order, and row 3 would get the label of row 4. Compare each row with its own.",
                 answers=(_compares_sums, _compares_means, _compares_sorted),
             ),
             Mistake(
                 "zip",
-                "your test has the fault that it looks for: `zip` stops at the shorter list, so rows that are "
-                "missing, or too many, are never compared. `zip(..., strict=True)` would raise.",
+                "this is how a test ends that compares only the rows that both have, as `zip` does, which stops at the "
+                "shorter list. Rows that are missing, or too many, are never compared. `zip(..., strict=True)` would "
+                "raise.",
                 "the `zip` of pytorch/pytorch issue 7358, 2018",
                 answers=(_compares_with_zip,),
             ),
             Mistake(
                 "returns",
-                "your test returns what it should assert, and a test that returns False has passed.",
+                "this is how a test ends that asserts nothing: every program passes. A test that *returns* False has "
+                "passed, too.",
                 "pytest warns of it since version 7.2, 2022",
                 answers=(_returns,),
             ),

@@ -1,13 +1,15 @@
 """Exercises of notebook 02: what a GPU holds during a step, gather, and the prefix that a wrapper leaves in a file."""
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
 import torch
-from torch import Tensor, nn, zeros
+from torch import Tensor, nn
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import Case, Exercise, Fresh, Mistake
 
 
 def bytes_held(module: nn.Module, devices: int) -> list[int]:
@@ -36,15 +38,23 @@ def _only_on_the_first(module: nn.Module, gpus: int) -> list[int]:
 
 
 def _nets(random: Random, count: int) -> list[nn.Module]:
-    """Small modules of drawn sizes: float32 alone, with buffers of different types, and with one that is not saved."""
+    """Small modules of drawn sizes: float32 alone, with buffers of different types, with one that is not saved, with
+    weights that are not trained, and with a layer that is used twice and copied once."""
     nets: list[nn.Module] = []
     for k in range(count):
         width = random.randint(2, 64)
         net = nn.Linear(width, 10) if k % 2 else nn.Sequential(nn.Linear(8, width), nn.BatchNorm1d(width))
         if k % 3 == 2:
             net.register_buffer("mask", torch.ones(width), persistent=False)
+        if k % 4 == 3:
+            net = nn.Sequential(net.requires_grad_(False), net)
         nets.append(net)
     return nets
+
+
+def _same_numbers(given: Any, expected: list[int]) -> bool:
+    """A list, or something else with the same numbers in it."""
+    return [*given] == expected
 
 
 def _held_cases(random: Random) -> Sequence[Case]:
@@ -81,6 +91,16 @@ def _cat_of_rows(outputs: Sequence[Any], device: torch.device) -> Any:
     return torch.cat([torch.atleast_1d(output.to(device)) for output in outputs])
 
 
+def _mean_of_losses(outputs: Sequence[Any], device: torch.device, shape: tuple[int, ...]) -> Any:
+    first = outputs[0]
+    if isinstance(first, Tensor):
+        moved = [output.to(device) for output in outputs]
+        return torch.stack(moved).mean().view(shape) if first.dim() == 0 else torch.cat(moved)
+    if isinstance(first, dict):
+        return {key: _mean_of_losses([output[key] for output in outputs], device, shape) for key in first}
+    return tuple(_mean_of_losses(parts, device, shape) for parts in zip(*outputs, strict=True))
+
+
 def _output_cases(random: Random) -> Sequence[Case]:
     """What replicas return: tensors, losses of no dimension, dicts and tuples of them, with a graph."""
     made = torch.Generator().manual_seed(random.randrange(2**31))
@@ -102,14 +122,38 @@ def _output_cases(random: Random) -> Sequence[Case]:
     return [Case((returned(k % 4), torch.device("cuda", k // 4 % 2))) for k in range(16)]
 
 
-def _same_outputs(given: Any, expected: Any) -> bool:
-    """The same structure; tensors with equal values on the same device, and all of them with a graph."""
+def _weights_of(step: Any) -> set[int]:
+    """The weights that backward reaches from this step of a graph."""
+    if step is None:
+        return set()
+    reached = {id(step.variable)} if hasattr(step, "variable") else set()
+    return reached.union(*(_weights_of(before) for before, _ in step.next_functions))
+
+
+def _same_values(given: Any, expected: Any) -> bool:
+    """The same structure; tensors with equal values of the same type on the same device."""
     if isinstance(expected, Tensor):
-        same = isinstance(given, Tensor) and given.device == expected.device and torch.equal(given, expected)
-        return same and given.requires_grad == expected.requires_grad
+        kinds = (expected.device, expected.dtype)
+        return isinstance(given, Tensor) and (given.device, given.dtype) == kinds and torch.equal(given, expected)
     if isinstance(expected, dict):
-        return list(given) == list(expected) and all(_same_outputs(given[key], expected[key]) for key in expected)
-    return len(given) == len(expected) and all(map(_same_outputs, given, expected))
+        return list(given) == list(expected) and all(_same_values(given[key], expected[key]) for key in expected)
+    return len(given) == len(expected) and all(map(_same_values, given, expected))
+
+
+def _way_back(joined: Any) -> list[set[int]]:
+    """For each tensor, the weights that its graph leads to."""
+    if isinstance(joined, Tensor):
+        return [_weights_of(joined.grad_fn)]
+    parts = joined.values() if isinstance(joined, dict) else joined
+    return [weights for part in parts for weights in _way_back(part)]
+
+
+def _same_outputs(given: Any, expected: Any) -> bool:
+    return _same_values(given, expected) and _way_back(given) == _way_back(expected)
+
+
+def _cuts_the_graph(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return all(_same_values(joined, case.call(gather)) for case, joined in zip(cases, given, strict=True))
 
 
 def strip_module(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -120,8 +164,12 @@ def _by_lstrip(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.lstrip("module."): tensor for name, tensor in state.items()}
 
 
-def _as_the_first_key_says(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    start = int(next(iter(state)).startswith("module"))
+def _every_leading_one(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {re.sub(r"^(module\.)+", "", name): tensor for name, tensor in state.items()}
+
+
+def _as_the_first_key_says(state: Mapping[str, Tensor], prefix: str = "module") -> dict[str, Tensor]:
+    start = int(next(iter(state)).startswith(prefix))
     return {".".join(name.split(".")[start:]): tensor for name, tensor in state.items()}
 
 
@@ -133,14 +181,17 @@ def _state_cases(random: Random) -> Sequence[Case]:
         ["module.module_list.0.weight", "module.module_list.1.weight"],
         ["module_list.0.weight", "score.bias"],
         ["module.neck.module.weight", "module.neck.module.bias"],
+        ["module.module.weight", "module.module.bias"],
+        ["score.bias", "module.hidden.weight"],
+        ["module.hidden.weight", "score.bias"],
     ]
     names += [[f"{prefix}layer{random.randint(10, 999)}.weight"] for prefix in ("module.", "", "module.neck.module.")]
-    return [Case(({name: zeros(k + 1) for k, name in enumerate(group)},)) for group in names]
+    return [Fresh(({name: torch.arange(k + 1) for k, name in enumerate(group)},)) for group in names]
 
 
 def _same_names(given: Any, expected: Mapping[str, Tensor]) -> bool:
-    """The same tensors, not copies, under the same names in the same order."""
-    return list(given) == list(expected) and all(given[name] is tensor for name, tensor in expected.items())
+    """Equal tensors under the same names, in any order."""
+    return given.keys() == expected.keys() and all(_same_values(given[name], expected[name]) for name in expected)
 
 
 EXERCISES = (
@@ -149,6 +200,7 @@ EXERCISES = (
         task="Bytes of weights and buffers that each of `devices` GPUs holds while its replica runs, as a list.",
         reference=bytes_held,
         cases=_held_cases,
+        agree=_same_numbers,
         hints=(
             "What does `replicate` make: pieces or copies?",
             "A tensor takes `t.numel() * t.element_size()` bytes. Parameters are not all: think of BatchNorm.",
@@ -157,35 +209,38 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "split over the GPUs",
-                "you split the module over the GPUs. Rows are split, weights are copied: each GPU needs room for all.",
+                "this is what comes out when the module is split over the GPUs. Rows are split, weights are copied: "
+                "each GPU needs room for all.",
                 "the post on a multi-GPU Faster R-CNN says so, about 2017; asked for in pytorch/pytorch issue 15643, "
                 "2018",
                 answers=(_split_evenly,),
             ),
             Mistake(
                 "on the first GPU only",
-                "you left the other GPUs empty. Their copies live for one step only, and are easy to miss between "
-                "steps; during it they are there.",
+                "this is what a function gives that leaves the other GPUs empty. Their copies live for one step only, "
+                "and are easy to miss between steps; during it they are there.",
                 "read off a memory monitor in pytorch/pytorch issue 1499, 2017",
                 answers=(_only_on_the_first,),
             ),
             Mistake(
                 "without buffers",
-                "you counted the parameters and forgot the buffers, such as BatchNorm's running statistics. Replicas "
-                "get copies of both.",
+                "this is what the parameters take. The buffers, such as BatchNorm's running statistics, are missing, "
+                "and replicas get copies of both.",
                 "they are missing from the count asked about in sovrasov/flops-counter.pytorch issue 89, 2022",
                 answers=(_without_buffers,),
             ),
             Mistake(
                 "four bytes each",
-                "you counted four bytes for each number. That is float32; a number of BatchNorm's counter takes eight, "
-                "and one in half precision two. `t.element_size()` knows, and so does `t.nbytes`.",
+                "this is what comes out with four bytes for each number. That is float32; a number of BatchNorm's "
+                "counter takes eight, and one in half precision two. `t.element_size()` knows, and so does "
+                "`t.nbytes`.",
                 answers=(_four_bytes_each,),
             ),
             Mistake(
                 "what a file would hold",
-                "you counted the state dict, which is what a checkpoint holds. A buffer that was registered with "
-                "`persistent=False` is not in it, and is copied to every GPU nevertheless.",
+                "this is what the state dict takes, which is what a checkpoint holds. A buffer that was registered "
+                "with `persistent=False` is not in it and is copied to every GPU nevertheless; a layer that is used "
+                "twice is in it twice and is copied once.",
                 answers=(_by_state_dict,),
             ),
         ),
@@ -205,29 +260,36 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "cuts the graph",
-                "your values are right, but they have no graph (`no_grad`, `detach`, `.data`): backward would not find "
-                "its way back to the replicas, and no weight would learn.",
+                "the values are right, but they have no graph that leads to the replicas (as after `no_grad`, `detach` "
+                "or `.data`): backward would not find its way back, and no weight would learn.",
                 "gathered tensors without gradients: KevinMusgrave/pytorch-metric-learning issue 10, 2020",
                 answers=(_without_graph,),
+                recognise=_cuts_the_graph,
             ),
             Mistake(
                 "always on GPU 0",
-                "you gathered on GPU 0, whatever `device` says. That is where all outputs meet by default, and where "
-                "memory runs out first.",
+                "this is what a function gives that gathers on GPU 0, whatever `device` says. That is where all "
+                "outputs meet by default, and where memory runs out first.",
                 "a first GPU at 10761 MB beside others at 3651 MB: mkocabas/EpipolarPose issue 22, 2019",
                 answers=(_on_the_first,),
             ),
             Mistake(
                 "where each of them lies",
-                "you joined the outputs where they lie, and each lies on the GPU of its replica. `torch.cat` wants all "
-                "of them on one device, so move each to `device` first.",
+                "this is what comes of joining the outputs where they are, each on the GPU of its replica. `torch.cat` "
+                "wants all of them on one device, so move each to `device` first.",
                 answers=(_plain_cat,),
             ),
             Mistake(
                 "tensors only",
-                "you treated every output as a tensor. A replica may return a dict or a tuple, which is joined key by "
-                "key or position by position.",
+                "here a dict or a tuple is treated as a tensor. A replica may return either, and they are joined key "
+                "by key or position by position.",
                 answers=(_cat_of_rows,),
+            ),
+            Mistake(
+                "mean of the losses",
+                "this is what a function gives that takes the mean of the losses. To gather is to join and not to "
+                "compute: from the row of losses a program can still take the mean that it wants (notebook 03).",
+                answers=(partial(_mean_of_losses, shape=()), partial(_mean_of_losses, shape=(1,))),
             ),
             Mistake(
                 "no rows to join",
@@ -250,27 +312,36 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "everywhere in the name",
-                "you replaced `module.` wherever it stands. A child called `module` loses its name too: "
-                "`module.neck.module.weight` is `neck.module.weight`.",
+                "this is what a function gives that takes `module.` out wherever it is. A child called `module` loses "
+                "its name too: `module.neck.module.weight` should become `neck.module.weight`.",
                 "the same slip with other prefixes: openvinotoolkit/model_preparation_algorithm issue 90, 2022",
                 answers=(lambda state: {name.replace("module.", ""): tensor for name, tensor in state.items()},),
             ),
             Mistake(
                 "seven letters off every name",
-                "you cut seven letters off every name, the prefix or not: a state dict of a bare model is ruined.",
+                "this is what comes out when every name loses seven letters, the prefix or not: a state dict of a "
+                "bare model is ruined.",
                 "`k[7:]`, asked about in chenxi116/DeepLabv3.pytorch issue 15, 2020, and nnizhang/VST issue 10, 2025",
                 answers=(lambda state: {name[7:]: tensor for name, tensor in state.items()},),
             ),
             Mistake(
                 "judges all by the first",
-                "you looked at the first name only, without its dot: `module_list.0.weight` begins with `module` too.",
+                "this is what a function gives that decides by the first name for all of them. A file can hold names "
+                "with the prefix and names without; and without the dot `module_list.0.weight` begins with it too.",
                 "`copyStateDict`, quoted in backtime92/CRAFT-Reimplementation issue 32, 2019",
-                answers=(_as_the_first_key_says,),
+                answers=(_as_the_first_key_says, partial(_as_the_first_key_says, prefix="module.")),
+            ),
+            Mistake(
+                "every leading one",
+                "this is what a function gives that goes on as long as a name begins with `module.`. A model whose own "
+                "child is called `module` then loses that name as well; `removeprefix` takes off one.",
+                answers=(_every_leading_one,),
             ),
             Mistake(
                 "lstrip",
-                '`lstrip("module.")` takes *letters* off, any of m, o, d, u, l, e and the dot, for as long as it finds '
-                "one: `module.encoder.weight` becomes `ncoder.weight`. `removeprefix` takes off the word.",
+                'this is what `lstrip("module.")` gives. It takes *letters* off, any of m, o, d, u, l, e and the dot, '
+                "for as long as it finds one: `module.encoder.weight` becomes `ncoder.weight`. `removeprefix` takes "
+                "off the word.",
                 "the confusion for which Python got `removeprefix`: PEP 616, 2020",
                 answers=(_by_lstrip,),
             ),

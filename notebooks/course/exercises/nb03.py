@@ -67,12 +67,27 @@ def _small_number_added(sums: Sequence[float], counts: Sequence[float], rank: in
     return len(sums) * sums[rank] / (sum(counts) + 1e-4)
 
 
+def _each_at_least_one(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return len(sums) * sums[rank] / sum(max(count, 1) for count in counts)
+
+
+def _clamped_after_the_division(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return sums[rank] / max(sum(counts) / len(counts), 1)
+
+
+def _ranks_that_count(sums: Sequence[float], counts: Sequence[float], rank: int) -> float:
+    return sum(count > 0 for count in counts) * sums[rank] / max(sum(counts), 1)
+
+
 def _rank_cases(random: Random) -> Sequence[Case]:
-    fixed = [([6.0, 2.0], [3, 1], 1), ([6.0, 0.0], [4, 0], 1), ([0.0, 0.0], [0, 0], 0), ([9.0, 3.0, 1.0], [3, 2, 1], 0)]
+    """Ranks that have counted nothing are at any place, and the question is about one that has counted, or has not."""
+    fixed: list[tuple[list[float], list[int], int]] = [([6.0, 2.0], [3, 1], 1), ([6.0, 0.0], [4, 0], 0)]
+    fixed += [([6.0, 0.0], [4, 0], 1), ([3.0, 0.0, 0.0, 0.0], [1, 0, 0, 0], 0)]
+    fixed += [([0.0, 0.0], [0, 0], 0), ([9.0, 3.0, 1.0], [3, 2, 1], 0)]
     cases = [Case(arguments) for arguments in fixed]
-    for _ in range(20):
+    for k in range(20):
         ranks = random.randint(2, 8)
-        counts = [random.randint(1, 40) for _ in range(ranks)]
+        counts = [random.randint(0, 40 if k % 2 else 2) for _ in range(ranks)]
         sums = [count * random.uniform(0.1, 3) for count in counts]
         cases.append(Case((sums, counts, random.randrange(ranks))))
     return cases
@@ -147,9 +162,10 @@ def _even_chunks_only(program: Callable[[Tensor, int], Tensor]) -> None:
     torch.testing.assert_close(program(losses, 4), losses.mean())
 
 
-def _all_alike(program: Callable[[Tensor, int], Tensor]) -> None:
+def _all_alike(program: Callable[[Tensor, int], Tensor], devices: Sequence[int] = (4,)) -> None:
     losses = torch.ones(10)  # noqa: FL002 on the CPU
-    torch.testing.assert_close(program(losses, 4), losses.mean())
+    for count in devices:
+        torch.testing.assert_close(program(losses, count), losses.mean())
 
 
 def _bit_for_bit(program: Callable[[Tensor, int], Tensor]) -> None:
@@ -160,6 +176,11 @@ def _bit_for_bit(program: Callable[[Tensor, int], Tensor]) -> None:
 def _returns_the_comparison(program: Callable[[Tensor, int], Tensor]) -> bool:
     losses = torch.arange(10.0)  # noqa: FL002 on the CPU
     return bool(torch.isclose(program(losses, 4), losses.mean()))
+
+
+def _one_gpu_only(program: Callable[[Tensor, int], Tensor]) -> None:
+    losses = torch.arange(10.0)  # noqa: FL002 on the CPU
+    torch.testing.assert_close(program(losses, 1), losses.mean())
 
 
 def _is_bit_for_bit(cases: Sequence[Case], given: Sequence[Any]) -> bool:
@@ -193,21 +214,21 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "all rows alike",
-                "you gave every row the same weight. That is what one wants; the mean of means does it only where all "
-                "chunks are of one size.",
+                "this is the same weight for every row. That is what one wants; the mean of means does it only where "
+                "all chunks are of one size.",
                 "the warning about scalars is called OK in airsplay/lxmert issue 17, 2019",
                 answers=(_all_the_same,),
             ),
             Mistake(
                 "divides by the GPUs",
-                "you divided by the number of GPUs. The vector that gather returns has one entry for each replica that "
-                "*ran*: 9 rows on 4 GPUs make 3.",
+                "this is what comes out when the number of GPUs divides. The vector that gather returns has one entry "
+                "for each replica that *ran*: 9 rows on 4 GPUs make 3.",
                 'as many parts as GPUs: the post of December 2021 in notebook 01\'s "Further reading"',
                 answers=(_divided_by_gpus,),
             ),
             Mistake(
                 "within its GPU",
-                "you gave the weight of a row in the mean of its own GPU. Of these means the mean is taken once more, "
+                "this is the weight of a row in the mean of its own GPU. Of these means the mean is taken once more, "
                 "so each is divided by the number of replicas that ran. All weights together make 1.",
                 answers=(_within_its_gpu,),
             ),
@@ -228,38 +249,58 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "its own mean",
-                "you divided by the process's own count. A row or token on a process with few of them then "
-                "weighs more than one on a process with many.",
+                "this is what comes out when the process's own count divides. A row or token on a process with few of "
+                "them then weighs more than one on a process with many.",
                 "huggingface/transformers issue 34242, 2024",
                 answers=(_own_mean, _own_mean_and_a_small_number),
             ),
             Mistake(
                 "its own mean, scaled",
-                "you divided by the process's own count and undid DDP's average. The processes' means then add up to "
-                "their sum; divide by the count of *all* processes instead.",
+                "this is what comes out when the process's own count divides and DDP's average is undone. The "
+                "processes' means then add up to their sum; divide by the count of *all* processes instead.",
                 answers=(_own_mean_scaled,),
             ),
             Mistake(
                 "forgets the average",
-                "you divided by the count of all, but DDP will divide by the number of processes as well: the gradient "
-                "is too small by that factor.",
+                "this is what comes out when the count of all divides and nothing else is done. DDP will divide by the "
+                "number of processes as well, so the gradient is too small by that factor.",
                 "asked about in facebookresearch/fairseq issue 494, 2019; repaired in meta-pytorch/torchtune pull "
                 "request 2172, 2024",
                 answers=(_without_world_size,),
             ),
             Mistake(
                 "the sum of all",
-                "you took the sums of all processes. What another process has computed arrives here as a number "
-                "without a graph, so it has no gradient here. Each process offers its own sum, and DDP joins them.",
+                "this is what comes of the sums of all processes. What another process has computed arrives here as a "
+                "number without a graph, so it has no gradient here. Each process offers its own sum, and DDP joins "
+                "them.",
                 "the loss is reduced over all processes before backward in sanderwood/bgpt issue 5, 2024",
                 answers=(_sum_of_all, _sum_of_all_scaled),
             ),
             Mistake(
                 "adds a small number to the count",
-                "you added a small number to the count. It prevents a division by 0 and makes all losses a little "
-                "too small. `max(count, 1)` changes nothing where something was counted.",
+                "this is what comes out when a small number is added to the count. It prevents a division by 0 and "
+                "makes all losses a little too small. `max(count, 1)` changes nothing where something was counted.",
                 "`/ (fg_cnt + 1e-4)` in a guide to Faster R-CNN on several GPUs, 2017",
                 answers=(_small_number_added,),
+            ),
+            Mistake(
+                "at least one for each",
+                "this is what comes out when each process counts at least 1. A process that has counted nothing then "
+                "makes everybody's loss smaller: keep the *sum* of the counts from being 0, and no count by itself.",
+                answers=(_each_at_least_one,),
+            ),
+            Mistake(
+                "at least one after the division",
+                "this is what comes out when the count *for each process* is kept from being less than 1. It is right "
+                "as long as there is one thing to count for each process, and too small a loss with fewer.",
+                "`torch.clamp(num_boxes / get_world_size(), min=1)`, facebookresearch/detr, `models/detr.py`, 2020",
+                answers=(_clamped_after_the_division,),
+            ),
+            Mistake(
+                "only those that count",
+                "this is what comes out when DDP's average is undone by the number of processes that have counted "
+                "something. DDP divides by the number of *all* processes.",
+                answers=(_ranks_that_count,),
             ),
         ),
     ),
@@ -277,32 +318,32 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "even chunks only",
-                "your test tries batches that divide evenly. There every GPU has as many rows as the others, and the "
-                "mean of means is right, so a wrong program passes.",
+                "this is how a test ends that tries only batches which divide evenly. There every GPU has as many rows "
+                "as the others, and the mean of means is right, so a wrong program passes.",
                 "its documentation asks for such: `encoding/parallel.py`, zhanghang1989/PyTorch-Encoding, 2018",
                 answers=(_even_chunks_only,),
             ),
             Mistake(
                 "bit for bit",
-                "your test compares bit for bit. A right program may add in a different order, on which the last "
-                "digits of a float depend.",
+                "this is how a test ends that compares bit for bit. A right program may add in a different order, on "
+                "which the last digits of a float depend.",
                 "asked about in pytorch/pytorch issue 14007, 2018",
                 answers=(_bit_for_bit,),
                 recognise=_is_bit_for_bit,
             ),
             Mistake(
                 "all rows alike",
-                "your test gives all rows the same loss. Then the mean of any of them is the mean of all, however a "
-                "program weighs them.",
+                "this is how a test ends that gives all rows the same loss. Then the mean of any of them is the mean "
+                "of all, however a program weighs them.",
                 "a test with the same data on every rank: hpcaitech/ColossalAI issue 2755, 2023",
-                answers=(_all_alike,),
+                answers=(_all_alike, partial(_all_alike, devices=range(1, 9))),
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
-                "passed; write `assert`.",
+                "every program passes this test. So ends one that *returns* False where it should `assert`, and one "
+                "that tries a single GPU, on which every program is right.",
                 "pytest warns about tests that return something since version 7.2, 2022",
-                answers=(_returns_the_comparison,),
+                answers=(_returns_the_comparison, _one_gpu_only),
             ),
         ),
     ),

@@ -1,14 +1,17 @@
 """Exercises of notebook 05: one argument list for each device, a training loop by hand."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from course.learn.exercise import Case, Exercise, Mistake
+from course.learn.exercise import TODO, Case, Exercise, Fresh, Mistake, show
 
 
 def argument_lists(blobs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[list[Any]]:
@@ -16,12 +19,13 @@ def argument_lists(blobs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
 
 
 def _blob_cases(random: Random) -> Sequence[Case]:
+    """The arguments of the guide, then others in other orders: each case is a different `forward`."""
     names = ["im_data", "im_info", "gt_boxes", "gt_ishard", "dontcare_areas"]
     cases = []
-    for gpus in (1, 2, 4, *(random.randint(2, 8) for _ in range(5))):
+    for k, gpus in enumerate((1, 2, 4, *(random.randint(2, 8) for _ in range(5)))):
         keys = random.sample(names, len(names))  # a loader need not build its dict in the order of the signature
         blobs = [{key: f"{key} {random.randrange(1000)}" for key in keys} for _ in range(gpus)]
-        cases.append(Case((blobs, names)))
+        cases.append(Case((blobs, names if k < 3 else random.sample(names, random.randint(2, 5)))))
     return cases
 
 
@@ -29,16 +33,32 @@ def _one_list_of_lists(blobs: Sequence[Mapping[str, Any]], names: Sequence[str])
     return [[blob[name] for blob in blobs] for name in names]
 
 
+def _in_the_order_of_the_dict(blobs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[list[Any]]:
+    return [[value for name, value in blob.items() if name in names] for blob in blobs]
+
+
 def _same_lists(given: Any, expected: Sequence[Sequence[Any]]) -> bool:
-    """Lists or tuples: `parallel_apply` takes both."""
-    mine, right = (
-        [part if isinstance(part, str | dict) else list(part) for part in lists] for lists in (given, expected)
+    """Lists or tuples, which `parallel_apply` takes for arguments; it takes anything else for one argument."""
+    return [list(part) if isinstance(part, tuple) else part for part in given] == expected and len(given) == len(
+        expected
     )
-    return mine == right
+
+
+def _are_iterators(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """Right values, in something else than lists. (An iterator that has been read is empty.)"""
+    return all(
+        isinstance(lists, Iterator) or any(not isinstance(part, list | tuple | dict | str) for part in lists)
+        for lists in given
+    )
 
 
 class _Boxes(nn.Module):
-    """One layer that guesses a box for a picture. Returns the sum of distances to the true boxes, and their number."""
+    """One layer that guesses a box for a picture. Returns the sum of distances to the true boxes, and their number.
+
+    `ran` notes how many boxes it was called with, and where; it belongs to the class, so all copies share it.
+    """
+
+    ran: ClassVar[set[tuple[int, str]]] = set()
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,6 +70,7 @@ class _Boxes(nn.Module):
     def forward(self, image: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
         image, boxes = image.cuda(), boxes.cuda()  # noqa: FL001 the current GPU
         distances = (self.box(image) - boxes).abs().sum(1)
+        self.ran.add((len(boxes), str(distances.device)))
         return distances.sum().view(1), torch.ones_like(distances).sum().view(1)
 
 
@@ -68,97 +89,109 @@ def train(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> l
     return torch.stack(losses).tolist()  # read once at the end: each step would wait for it
 
 
-def _replicas_once(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    replicas = nn.parallel.replicate(model, [0, 1])
-    return _loop(model, inputs, steps, replicas=replicas)
+Parts = tuple[Tensor, Tensor]  # gathered sums and counts
 
 
-def _no_devices(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    return _loop(model, inputs, steps, devices=None)
-
-
-def _mean_of_means(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    return _loop(model, inputs, steps, reduce=lambda sums, counts: (sums / counts).mean())
-
-
-def _both_sums(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    return _loop(model, inputs, steps, reduce=lambda sums, counts: sums.sum())
-
-
-def _backward_of_the_sum(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    """Returns the mean, and calls backward on the sum."""
-    return _loop(model, inputs, steps, backward=lambda sums, counts: sums.sum())
-
-
-def _backward_of_each_mean(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    """The mean of each device, each with a backward of its own."""
-
-    def mean(sums: Tensor, counts: Tensor) -> Tensor:
-        return (sums / counts).mean()
-
-    return _loop(model, inputs, steps, reduce=mean, backward=lambda sums, counts: (sums / counts).sum())
-
-
-def _deep_copy(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    """A second model on cuda:1, which no optimizer trains."""
-    return _loop(model, inputs, steps, replicas=[model, copy.deepcopy(model).to("cuda:1")])  # noqa: FL004 the mistake itself
-
-
-def _deep_copies(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    """A new copy in every step: right values in the first, and no gradient from cuda:1."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(steps):
-        models = [model, copy.deepcopy(model).to("cuda:1")]  # noqa: FL004 the mistake itself
-        sums, counts = nn.parallel.gather(nn.parallel.parallel_apply(models, inputs, devices=[0, 1]), 0)
-        loss = sums.sum() / counts.sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses).tolist()
-
-
-def _no_step(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    return _loop(model, inputs, steps, rate=0.0)
-
-
-def _gradients_kept(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
-    return _loop(model, inputs, steps, clears=False)
+def _mean(gathered: Parts) -> Tensor:
+    sums, counts = gathered
+    return sums.sum() / counts.sum()
 
 
 def _loop(
     model: nn.Module,
     inputs: Sequence[Sequence[Tensor]],
     steps: int,
-    replicas: Any = None,
-    devices: Any = (0, 1),
-    reduce: Any = lambda sums, counts: sums.sum() / counts.sum(),
+    replicas: Callable[[nn.Module], Any] = lambda model: nn.parallel.replicate(model, [0, 1]),
+    devices: list[int] | None = [0, 1],  # noqa: B006 nobody changes it
+    loss: Callable[[Parts], Tensor] = _mean,
+    backward: Callable[[Parts], Tensor] | None = None,
     clears: bool = True,
-    backward: Any = None,
+    clears_after: bool = False,
     rate: float = 0.1,
 ) -> list[float]:
     """The loop with one thing done differently."""
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     losses = []
     for _ in range(steps):
-        used = nn.parallel.replicate(model, [0, 1]) if replicas is None else replicas
-        outputs = nn.parallel.parallel_apply(used, inputs, devices=devices and [*devices])
+        outputs = nn.parallel.parallel_apply(replicas(model), inputs, devices=devices)
         gathered = nn.parallel.gather(outputs, 0)
-        loss = reduce(*gathered)
         if clears:
             optimizer.zero_grad()
-        (loss if backward is None else backward(*gathered)).backward()
+        (backward or loss)(gathered).backward()
         optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses).tolist()  # read once at the end: each step would wait for it
+        if clears_after:
+            optimizer.zero_grad()
+        losses.append(loss(gathered).detach())
+    return torch.stack(losses).tolist()
 
 
-class _Fresh(Case):
-    """Each call trains a model of its own: what one answer has trained is not handed to the next."""
+def _replicas_once(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    replicas = nn.parallel.replicate(model, [0, 1])
+    return _loop(model, inputs, steps, replicas=lambda model: replicas)
 
-    def call(self, function: Any) -> Any:
-        return function(*copy.deepcopy(self.args))
+
+def _second_replica_once(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    """The model itself on cuda:0, and a replica that grows old beside it: nothing raises."""
+    replicas = [model, nn.parallel.replicate(model, [0, 1])[1]]
+    return _loop(model, inputs, steps, replicas=lambda model: replicas)
+
+
+def _with_a_copy(model: nn.Module) -> list[nn.Module]:
+    return [model, copy.deepcopy(model).to("cuda:1")]  # noqa: FL004 the mistake itself
+
+
+def _second_model(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    """A second model on cuda:1, which no optimizer trains."""
+    models = _with_a_copy(model)
+    return _loop(model, inputs, steps, replicas=lambda model: models)
+
+
+def _copy_trained(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    return _loop(copy.deepcopy(model), inputs, steps)
+
+
+def _without_graph(model: nn.Module) -> Any:
+    with torch.no_grad():
+        return nn.parallel.replicate(model, [0, 1])
+
+
+def _one_gpu(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    return _loop(model, inputs, steps, replicas=lambda model: [model, model], devices=[0, 0])
+
+
+def _after_the_step(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: int) -> list[float]:
+    later = _loop(copy.deepcopy(model), inputs, steps + 1)[1:]
+    _loop(model, inputs, steps)
+    return later
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """What a training has left. losses: as they were returned; weights: of the model; ran: where, on how many boxes."""
+
+    losses: Any
+    before: Tensor
+    weights: Tensor
+    ran: frozenset[tuple[int, str]]
+
+    def __repr__(self) -> str:
+        places = " and ".join(sorted({place for _, place in self.ran})) or "no GPU"
+        moved = (self.weights - self.before).norm().item()
+        return f"losses {show(self.losses)} on {places}, and changed the weights by {moved:.4f}"
+
+
+class _Training(Fresh):
+    """Each call trains a model of its own, which has the gradients of an earlier step."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        model, inputs, steps = copy.deepcopy(self.args)
+        for weight in model.parameters():
+            weight.grad = torch.ones_like(weight)
+        before = nn.utils.parameters_to_vector(model.parameters()).detach()
+        model.ran.clear()
+        losses = function(model, inputs, steps)
+        weights = nn.utils.parameters_to_vector(model.parameters()).detach()
+        return losses if losses is TODO else _Trained(losses, before, weights, frozenset(model.ran))
 
     def show(self, name: str) -> str:
         model, inputs, steps = self.args
@@ -170,15 +203,17 @@ def _training_cases(random: Random) -> Sequence[Case]:
     for steps in (1, 2, *(random.randint(2, 4) for _ in range(3))):
         torch.manual_seed(random.randrange(2**31))
         inputs = [[torch.rand(1, 6), torch.rand(boxes, 4)] for boxes in random.sample(range(1, 9), 2)]
-        cases.append(_Fresh((_Boxes().cuda(), inputs, steps)))  # noqa: FL001 any GPU
+        cases.append(_Training((_Boxes().cuda(), inputs, steps)))  # noqa: FL001 any GPU
     return cases
 
 
-def _close(given: Any, expected: Sequence[float]) -> bool:
-    """Lists of numbers, or of tensors that may have a graph."""
-    numbers = [value.item() if isinstance(value, Tensor) else float(value) for value in given]
-    return len(numbers) == len(expected) and all(
-        abs(mine - right) < 1e-4 * max(1, abs(right)) for mine, right in zip(numbers, expected, strict=True)
+def _same_training(given: _Trained, expected: _Trained) -> bool:
+    """Lists of numbers, or of tensors that may have a graph; the same weights, and each list of inputs on its GPU."""
+    losses = [loss.item() if isinstance(loss, Tensor) else float(loss) for loss in given.losses]
+    return (
+        np.allclose(losses, expected.losses, rtol=1e-4, atol=1e-4)
+        and torch.allclose(given.weights, expected.weights, rtol=1e-4, atol=1e-4)
+        and given.ran == expected.ran
     )
 
 
@@ -197,49 +232,58 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "without the first",
-                "you left out the first argument. Every other then moves up by one, and forward takes the second "
-                "for the first.",
+                "these are the arguments without the first. Every other then moves up by one, and forward takes the "
+                "second for the first.",
                 "the loop of the guide to a multi-GPU Faster R-CNN, about 2017",
                 answers=(lambda blobs, names: [[blob[name] for name in names[1:]] for blob in blobs],),
             ),
             Mistake(
                 "in the order of the dict",
-                "you took the values in the order of the dict, or of the alphabet. A loader may build a dict in any "
-                "order; forward takes its arguments in the order of its signature, which is that of `names`.",
+                "these are the values in an order that is not that of `names`: the order of the dict, of the alphabet, "
+                "or of one list that is written out. A loader may build a dict in any order; forward takes its "
+                "arguments in the order of its signature, which is `names`.",
                 "what code42/code42cli pull request 27, 2020, repairs in a command line",
                 answers=(
                     lambda blobs, names: [[*blob.values()] for blob in blobs],
+                    _in_the_order_of_the_dict,
                     lambda blobs, names: [[blob[name] for name in sorted(names)] for blob in blobs],
                 ),
             ),
             Mistake(
                 "one list for each argument",
-                "you made one list for each argument. `parallel_apply` takes one for each replica: it counts them.",
+                "this is one list for each argument. `parallel_apply` takes one for each replica: it counts them.",
                 "the assertion asked about in zhanghang1989/PyTorch-Encoding issue 202, 2019",
                 answers=(_one_list_of_lists,),
             ),
             Mistake(
                 "dicts",
-                "you made a dict for each replica. `parallel_apply` calls `module(*arguments)` with each list; dicts "
-                "of arguments by name are its third parameter, `kwargs_tup`.",
+                "this is a dict for each replica. `parallel_apply` calls `module(*arguments)` with each list; dicts of "
+                "arguments by name are its third parameter, `kwargs_tup`.",
                 answers=(lambda blobs, names: [{name: blob[name] for name in names} for blob in blobs],),
             ),
             Mistake(
                 "one list for all",
-                "you put the arguments of all devices into one list. `parallel_apply` takes a list *of lists*, one for "
+                "this is one list with the arguments of all devices. `parallel_apply` takes a list *of lists*, one for "
                 "each replica.",
                 answers=(lambda blobs, names: [blob[name] for blob in blobs for name in names],),
+            ),
+            Mistake(
+                "iterators",
+                "the values are right, and `parallel_apply` could not use them. It asks how many there are for each "
+                "replica, and takes only a list or a tuple for arguments: a `map` or a generator is *one* argument.",
+                recognise=_are_iterators,
             ),
         ),
     ),
     Exercise(
         key="05.train",
         task="Train `model` by hand on cuda:0 and cuda:1 for `steps` steps of SGD, learning rate 0.1, and return the "
-        "loss of each step, a list of numbers. `inputs` has a list of arguments for each device, on the CPU; `model` "
-        "returns the sum of its losses and their number, and the loss of a step is the mean over both devices.",
+        "loss of each step, a list of numbers. `model` may have gradients from before. `inputs` has a list of "
+        "arguments for each device, on the CPU; `model` returns the sum of its losses and their number, and the loss "
+        "of a step is the mean over both devices.",
         reference=train,
         cases=_training_cases,
-        agree=_close,
+        agree=_same_training,
         hints=(
             "Five calls: `replicate`, `parallel_apply`, `gather`, `backward`, `optimizer.step()`. Which of them may "
             "stand before the loop?",
@@ -250,47 +294,80 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "replicas made once",
-                "you made the replicas before the loop. After the first step they hold weights of two different ages, "
-                "and autograd refuses.",
+                "this is what comes of a replica that is made before the loop. After the first step the one on cuda:1 "
+                "has old weights. Autograd refuses that where it notices it, and trains on without a word where the "
+                "model itself is used on cuda:0.",
                 "EPFL-LCN/pub-illing2021-neurips issue 3, 2023",
-                answers=(_replicas_once,),
+                answers=(_replicas_once, _second_replica_once),
             ),
             Mistake(
                 "no devices",
-                "you called `parallel_apply` without `devices`. All its threads then work on the caller's GPU.",
+                "this is what `parallel_apply` does without `devices`: all its threads work on the caller's GPU.",
                 "what pytorch/pytorch pull request 1880, 2017, gave `parallel_apply` its `devices` for",
-                answers=(_no_devices,),
+                answers=(partial(_loop, devices=None),),
             ),
             Mistake(
                 "mean of means",
-                "you took the mean of the two means. The GPUs have different numbers of boxes: add the sums, add the "
-                "counts, divide once.",
+                "this is what comes of the mean of the two means. The GPUs have different numbers of boxes: add the "
+                "sums, add the counts, divide once.",
                 "met with gradient accumulation in huggingface/transformers issue 34242, 2024; see notebook 03",
-                answers=(_mean_of_means, _backward_of_each_mean),
+                answers=(
+                    partial(_loop, loss=lambda parts: (parts[0] / parts[1]).mean()),
+                    partial(
+                        _loop,
+                        loss=lambda parts: (parts[0] / parts[1]).mean(),
+                        backward=lambda parts: (parts[0] / parts[1]).sum(),
+                    ),
+                ),
             ),
             Mistake(
                 "not divided",
-                "you called backward on the sum of the losses of all boxes, and did not divide it by their number.",
+                "this is what comes out when the sum of the losses is not divided by the number of all boxes: it is "
+                "not divided at all, or by the number of images.",
                 "huggingface/transformers issue 34242, 2024, on what to divide a gathered loss by",
-                answers=(_both_sums, _backward_of_the_sum),
+                answers=(
+                    partial(_loop, loss=lambda parts: parts[0].sum()),
+                    partial(_loop, backward=lambda parts: parts[0].sum()),
+                    partial(_loop, loss=lambda parts: parts[0].sum() / len(parts[0])),
+                ),
             ),
             Mistake(
                 "a copy is not a replica",
-                "you put a `deepcopy` of the model on cuda:1. It has weights of its own: its gradients do not arrive "
-                "in the model, and no optimizer changes it. `replicate` copies *and* connects.",
-                answers=(_deep_copy, _deep_copies),
+                "this is what comes of a `deepcopy` of the model. It has weights of its own: its gradients do not "
+                "arrive in the model, and training it leaves the model as it was. `replicate` copies *and* connects.",
+                answers=(
+                    _second_model,
+                    partial(_loop, replicas=_with_a_copy),
+                    _copy_trained,
+                ),
             ),
             Mistake(
                 "no step",
-                "your losses are those of a model that does not change: `optimizer.step()` is missing, or the "
-                "optimizer has the weights of a copy.",
-                answers=(_no_step,),
+                "the weights of the model have not changed. `optimizer.step()` is missing, it finds no gradients "
+                "because they have just been cleared, or the optimizer has other weights than the model's.",
+                answers=(partial(_loop, rate=0.0),),
             ),
             Mistake(
                 "gradients kept",
-                "you did not clear the gradients: from the second step on, those of all steps before are added.",
+                "this is what comes out when gradients of earlier steps are still there: `backward` adds to them. "
+                "`model` comes with some, so clear them before the first `backward` as well.",
                 "what wenet-e2e/wekws pull request 73, 2022, repairs",
-                answers=(_gradients_kept,),
+                answers=(partial(_loop, clears=False), partial(_loop, clears=False, clears_after=True)),
+            ),
+            Mistake(
+                "on one GPU",
+                "the losses are right, and all of the work was done on cuda:0. `replicate` makes the second one.",
+                answers=(_one_gpu,),
+            ),
+            Mistake(
+                "after the step",
+                "these are the losses after each step. A step computes its loss, and changes the weights then.",
+                answers=(_after_the_step,),
+            ),
+            Mistake(
+                "no graph",
+                "the replicas have no graph, as under `no_grad`: nothing leads from the loss to the model's weights.",
+                answers=(partial(_loop, replicas=_without_graph),),
             ),
         ),
     ),

@@ -1,5 +1,6 @@
 """An exercise: a reference solution, inputs to try it on, and the wrong answers that real people have given."""
 
+import copy
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,15 @@ class Case:
         """The call as the reader would write it, tensors by their shapes."""
         words = [show(value) for value in self.args] + [f"{key}={show(value)}" for key, value in self.kwargs.items()]
         return f"{name}({', '.join(words)})"
+
+
+@dataclass(frozen=True)
+class Fresh(Case):
+    """Each call gets copies of the arguments: what one answer has changed in them is not handed to the next."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        args, kwargs = copy.deepcopy((self.args, self.kwargs))
+        return function(*args, **kwargs)
 
 
 @dataclass(frozen=True)
