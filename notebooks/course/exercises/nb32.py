@@ -70,7 +70,7 @@ def _source_cases(random: Random) -> Sequence[Case]:
 
 def _same_place(given: Any, expected: float) -> bool:
     """In pixels: torch's float32 has fewer digits than the right number."""
-    return near(float(given), expected, 1e-5) or abs(float(given) - expected) < 1e-5
+    return near(given, expected, absolute=1e-5)
 
 
 def _close(given: object, expected: Tensor) -> bool:

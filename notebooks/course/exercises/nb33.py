@@ -78,7 +78,7 @@ def _gradient_cases(random: Random) -> Sequence[Case]:
 
 
 def _hidden_differences(generator: torch.Generator) -> list[tuple[list[Tensor], list[Tensor]]]:
-    """One entry of a thousand, a tensor that is small beside its neighbour, one sign only, equal norms; and zeros."""
+    """One entry of a thousand, a tensor small beside its neighbour, one sign only, equal norms; then two that agree."""
     large, tiny = torch.randn(1000, generator=generator), 1e-7 * torch.randn(5, generator=generator)
     largest = large.abs().max()
     one_off = large.clone()
@@ -89,6 +89,7 @@ def _hidden_differences(generator: torch.Generator) -> list[tuple[list[Tensor], 
         ([large - 1e-3 * largest, tiny], [large, tiny]),
         ([-large, tiny], [large, tiny]),
         ([large, torch.zeros(5)], [large, torch.zeros(5)]),
+        ([-large.abs() - 0.7e-5 * largest * (large == large[7])], [-large.abs()]),
     ]
 
 

@@ -20,15 +20,15 @@ def same_values(given: Any, expected: Any) -> bool:
     return _same(plain(given), plain(expected))
 
 
-def near(given: Any, expected: Any, tolerance: float = 1e-6) -> bool:
-    """The same places, and every number within `tolerance` of the right one, in proportion to it."""
+def near(given: Any, expected: Any, tolerance: float = 1e-6, absolute: float = 1e-9) -> bool:
+    """The same places, and every number within `absolute` of the right one, or `tolerance` in proportion to it."""
     mine, right = plain(given), plain(expected)
     if isinstance(right, list):
         paired = isinstance(mine, list) and len(mine) == len(right)
-        return paired and all(near(*pair, tolerance) for pair in zip(mine, right, strict=True))
+        return paired and all(near(*pair, tolerance, absolute) for pair in zip(mine, right, strict=True))
     if isinstance(mine, complex) or isinstance(right, complex):
         return type(mine) is type(right) and abs(mine - right) <= tolerance * abs(right)
-    return isinstance(mine, Real) and math.isclose(mine, right, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
+    return isinstance(mine, Real) and math.isclose(mine, right, rel_tol=tolerance, abs_tol=absolute)
 
 
 def _same(mine: Any, right: Any) -> bool:
