@@ -278,11 +278,12 @@ def _logit_cases(random: Random) -> Sequence[Case]:
     """Regions of a class and regions of background, from 2 to 11 columns."""
     generator = torch.Generator().manual_seed(random.randrange(2**32))
     fixed = torch.tensor([[4.0, 0.0, 1.0], [0.0, 1.0, 5.0], [1.0, 3.0, 2.0]])
+    far = torch.tensor([[200.0, 1.0, 199.0], [-200.0, -201.0, -199.0]])  # their exp is infinite, or 0
     drawn = [
         torch.randn(n, c, generator=generator) * 3
         for n, c in ((random.randint(12, 40), 11), (random.randint(3, 11), 4), (1, 2))
     ]
-    return [Case((logits,)) for logits in (fixed, *drawn)]
+    return [Case((logits,)) for logits in (fixed, far, *drawn)]
 
 
 def _same_names(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
@@ -292,6 +293,8 @@ def _same_names(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
     names, scores = given
     if names.shape != expected[0].shape or scores.shape != expected[1].shape:
         return False
+    if names.is_floating_point() != expected[0].is_floating_point():
+        return False  # names are positions
     pairs = zip((names, scores), expected, strict=True)
     return all(torch.allclose(mine.double(), right.double(), atol=1e-6) for mine, right in pairs)
 
@@ -312,40 +315,40 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "two conventions",
-                "you read the channels as five groups of A, where they are A groups of five. Shapes fit, and every "
-                "anchor learns from the others' numbers.",
+                "this table comes of reading the channels as five groups of A, where they are A groups of five. "
+                "Shapes fit, and every anchor learns from the others' numbers.",
                 "jwyang/fpn.pytorch issue 6, 2018: one convention in the softmax, the other in the loss",
                 answers=(_five_groups, _five_long_groups),
             ),
             Mistake(
                 "column by column",
-                "you go through the map column by column. The anchors stand row by row.",
+                "this table goes through the map column by column. The anchors stand row by row.",
                 "jwyang/faster-rcnn.pytorch issue 501, 2019, of an RPN whose anchors were laid the other way",
                 answers=(_column_by_column,),
             ),
             Mistake(
                 "anchor after anchor",
-                "you put all cells of the first anchor before those of the second. The A anchors of a cell stand "
-                "beside each other.",
+                "this table has all cells of the first anchor before those of the second. The A anchors of a cell "
+                "stand beside each other.",
                 "jwyang/fpn.pytorch issue 6, 2018, where boxes and scores were counted in the two ways",
                 answers=(_anchor_after_anchor,),
             ),
             Mistake(
                 "no permute",
-                "you only changed the shape: a row then holds five neighbours of one channel.",
+                "this is what a change of the shape alone gives: a row then holds five neighbours of one channel.",
                 "yihong-97/Source-free-IAPC pull request 6, 2024, puts a permute in the place of a view",
                 answers=(_reshape_alone,),
             ),
             Mistake(
                 "a row for each cell",
-                "your table has a row for each cell, with the numbers of all its anchors. A row for each anchor has "
+                "this table has a row for each cell, with the numbers of all its anchors. A row for each anchor has "
                 "five.",
                 answers=(_a_row_for_each_cell,),
             ),
             Mistake(
                 "the sizes of this notebook",
-                "you wrote sizes of this notebook's output into the function. It has to do for any number of pictures, "
-                "anchors and cells; ask `output.shape`, or leave one size to -1.",
+                "this is what a function gives in which sizes of this notebook's output are written. It has to do "
+                "for any number of pictures, anchors and cells; ask `output.shape`, or leave one size to -1.",
                 answers=(_three_anchors, _this_output),
             ),
         ),
@@ -364,84 +367,88 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "shapes only",
-                "your test looks at the shape. The shape can be right with every number in a wrong place.",
+                "this is how a test ends that looks at the shape alone. The shape can be right with every number in "
+                "a wrong place.",
                 "tenstorrent/pytorch2.0_ttnn pull request 311, 2024, whose tests of permute compare sizes",
                 answers=(_shape_only,),
             ),
             Mistake(
                 "the first rows only",
-                "your test looks at the first rows. A program that goes through the map column by column, or anchor "
-                "after anchor, has the first row right.",
+                "this is how a test ends that looks at the first rows. A program that goes through the map column by "
+                "column, or anchor after anchor, has the first row right.",
                 "jwyang/faster-rcnn.pytorch issue 501, 2019: the orders differ from the second cell on",
                 answers=(_first_row_only, _first_picture_and_row, _first_cell_only, _first_picture_and_cell),
             ),
             Mistake(
                 "the first picture only",
-                "your test looks at the rows of the first picture. A program that returns them for every picture of "
-                "the batch passes.",
+                "this is how a test ends that looks at the rows of the first picture. A program that returns them "
+                "for every picture of the batch passes.",
                 answers=(_first_picture_only,),
             ),
             Mistake(
                 "logits only",
-                "your test looks at the first number of each row. A program that loses the four deltas passes.",
+                "this is how a test ends that looks at the first number of each row. A program that loses the four "
+                "deltas passes.",
                 answers=(_logits_only,),
             ),
             Mistake(
                 "half of the place",
-                "the numbers of your output tell the channel that they come from, or the cell, and not both. A program "
-                "that mixes up the other one passes. Let every number be a different one.",
+                "this is how a test ends whose numbers tell the channel that they come from, or the cell, and not "
+                "both. A program that mixes up the other one passes. Let every number be a different one.",
                 answers=(_channels_only, _cells_only),
             ),
             Mistake(
                 "in any order",
-                "your test sees that no number is lost, and not where it is: the sum is the same in any order.",
+                "this is how a test ends that sees that no number is lost, and not where it is: the sum is the same "
+                "in any order.",
                 answers=(_the_sum, _the_sum_and_the_shape),
             ),
             Mistake(
                 "one wrong program",
-                "your test refuses the wrong program that you have met, and lets all other wrong ones pass. Say what "
-                "is right, not what is wrong.",
+                "this is how a test ends that refuses the wrong program of this notebook, and lets all other wrong "
+                "ones pass. Say what is right, not what is wrong.",
                 answers=(_not_the_reshape,),
             ),
             Mistake(
                 "expects the reshape",
-                "your test wants what `reshape` alone gives, which is the wrong order. It fails on the right programs.",
+                "this is how a test ends that wants what `reshape` alone gives, which is the wrong order. It fails "
+                "on the right programs.",
                 answers=(_the_reshape,),
             ),
             Mistake(
                 "one anchor",
-                "your test has one anchor at each cell. Then five groups of one are one group of five, and a program "
-                "that mixes up the two passes.",
+                "this is how a test ends that has one anchor at each cell. Then five groups of one are one group of "
+                "five, and a program that mixes up the two passes.",
                 "jwyang/fpn.pytorch issue 6, 2018: with one anchor its two conventions are the same",
                 answers=tuple(partial(_in_place, shape) for shape in ((2, 5, 4, 5), (1, 5, 4, 5), (1, 5, 4, 4))),
             ),
             Mistake(
                 "one picture",
-                "your test has one picture. A program that mixes the pictures of a batch passes.",
+                "this is how a test ends that has one picture. A program that mixes the pictures of a batch passes.",
                 answers=(partial(_in_place, (1, 15, 4, 5)),),
             ),
             Mistake(
                 "a square map",
-                "your test has a map that is as high as it is wide. A program that takes the height for the width "
-                "passes.",
+                "this is how a test ends whose map is as high as it is wide. A program that takes the height for the "
+                "width passes.",
                 answers=(partial(_in_place, (2, 15, 4, 4)),),
             ),
             Mistake(
                 "one picture and a square map",
-                "your test has one picture, and a map that is as high as it is wide. A program that mixes the "
-                "pictures of a batch passes, and so does one that takes the height for the width.",
+                "this is how a test ends that has one picture, and a map that is as high as it is wide. A program "
+                "that mixes the pictures of a batch passes, and so does one that takes the height for the width.",
                 answers=(partial(_in_place, (1, 15, 4, 4)),),
             ),
             Mistake(
                 "all numbers alike",
-                "your test gives every place the same number, and nobody can see which of them moved.",
-                "a test with the same data on every rank: hpcaitech/ColossalAI issue 2755, 2023",
+                "this is how a test ends in which every place has the same number, so nobody can see which of them "
+                "moved.",
                 answers=(_all_alike,),
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
-                "passed; write `assert`.",
+                "this test lets every program pass, as one does that never raises anything. A test that *returns* "
+                "False has passed; write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns_the_comparison,),
             ),
@@ -462,47 +469,48 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "scores first",
-                "you return the scores first. `max(dim=1)` gives the largest values and then their positions. The "
-                "names are the positions, and they were asked for first.",
+                "this is a pair with the scores first. `max(dim=1)` gives the largest values and then their "
+                "positions. The names are the positions, and they were asked for first.",
                 answers=(_scores_first, _max_as_it_is),
             ),
             Mistake(
                 "background is a class",
-                "you let the background win. The detector then reports objects of a class C that does not exist.",
+                "this is what a function gives that lets the background win. The detector then reports objects of a "
+                "class C that does not exist.",
                 "matterport/Mask_RCNN issue 475, 2018, asks why detections come out as BG",
                 answers=(_background_may_win, _score_of_the_best_class),
             ),
             Mistake(
                 "background first",
-                "you took the first column for the background. Here it is the last one; both conventions are in use, "
-                "and nothing raises.",
+                "this is what a function gives that takes the first column for the background. Here it is the last "
+                "one; both conventions are in use, and nothing raises.",
                 "facebookresearch/detectron2 issue 524, 2019: it changed from 0 to the number of classes",
                 answers=(_background_first, _names_from_one),
             ),
             Mistake(
                 "without the background",
-                "you dropped the background before the softmax. Then the scores of the classes add up to 1 in every "
-                "region, and the detector is sure of something where there is nothing.",
+                "this is what a softmax gives without the column of the background. Then the scores of the classes "
+                "add up to 1 in every region, and the detector is sure of something where there is nothing.",
                 "lyycfairy's background pictures with scores of 0.95, amdegroot/ssd.pytorch issue 356, 2019, look so",
                 answers=(_without_background,),
             ),
             Mistake(
                 "no softmax",
-                "your scores are not shares of the whole: a logit is any number, the logarithm of a share is not a "
+                "these scores are not shares of the whole: a logit is any number, the logarithm of a share is not a "
                 "share, and a sigmoid does not know the other answers of the region.",
                 "the raw scores of chenyuntc/simple-faster-rcnn-pytorch issue 67, 2018",
                 answers=(_raw_logits, _sigmoids, _logarithms),
             ),
             Mistake(
                 "down the columns",
-                "you went down a column, where a region is a row. Its answers are compared with each other, not with "
-                "those of other regions: `dim=1`.",
+                "this is what a function gives that goes down a column, where a region is a row. Its answers are "
+                "compared with each other, not with those of other regions: `dim=1`.",
                 answers=(_down_the_columns, _best_of_each_column),
             ),
             Mistake(
                 "regions left out",
-                "you left the regions of background out. They keep their row, with a low score, so the number of rows "
-                "does not depend on the picture.",
+                "this is what is left without the regions of background. They keep their row, with a low score, so "
+                "the number of rows does not depend on the picture.",
                 answers=(_objects_only,),
             ),
         ),

@@ -240,7 +240,7 @@ def _label_cases(random: Random) -> Sequence[Case]:
         torch.cat([torch.rand(k, n, generator=generator) ** 3, torch.zeros(1, n)])
         for k, n in zip((1, 2, 4), random.sample(range(20, 60), 3), strict=True)
     ]
-    equal = torch.tensor([[0.5, 0.1, 0.5, 0.4], [0.0, 0.0, 0.0, 0.0]])
+    equal = torch.tensor([[0.5, 0.1, 0.5, 0.4999], [0.0, 0.0, 0.0, 0.0]])  # the last is nearly as good
     on_the_thresholds = torch.tensor([[0.75, 1.0, 0.25, 0.125], [0.125, 0.0, 0.0, 0.1875]])
     edge = Case((on_the_thresholds, 0.75, 0.25))
     return [*(Case((iou, 0.7, 0.3)) for iou in (weak, equal)), edge, *(Case((iou, 0.7, 0.3)) for iou in drawn)]
@@ -275,36 +275,38 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "background last",
-                "you wrote the background after the positives, and took back the best anchors of small boxes: their "
-                "IoU may be below `negative_iou`. Then such a box has no anchor at all.",
+                "here a rescued anchor whose IoU is below `negative_iou` is background after all. That comes of "
+                "writing the background last, or of a rescue with a threshold of its own. A small box may have no "
+                "better anchor, and then it has none at all.",
                 "ijkguo/mx-rcnn issue 104, 2018, had both at once",
                 answers=(_background_last,),
             ),
             Mistake(
                 "padding has a best anchor",
-                "a padded box overlaps every anchor by 0, and 0 is also its maximum: `iou == iou.amax(...)` holds for "
-                "all, and every anchor becomes positive; `argmax` names the first one. Ask for more than 0.",
+                "a padded box overlaps every anchor by 0, and 0 is also its maximum: `iou == iou.amax(...)` holds "
+                "for all, and every anchor becomes positive; `argmax` names the first one. Ask for more than 0.",
                 "padding takes part in the loss: jwyang/faster-rcnn.pytorch issue 553, 2019",
                 answers=(_padding_rescues, _argmax_of_padding),
             ),
             Mistake(
                 "no rescue",
-                "you left the rescue out: a true box whose best anchor stays below `positive_iou` has no positive "
-                "anchor at all.",
+                "these are the labels without the rescue: a true box whose best anchor stays below `positive_iou` "
+                "has no positive anchor at all.",
                 "as in the second stage of torchvision's Faster R-CNN, 2019, where it is right",
                 answers=(_no_rescue,),
             ),
             Mistake(
                 "one of equals",
-                "you rescued one best anchor for each box, as `argmax` finds it. If several are equally good, all "
-                "are positive.",
+                "this is what comes out when each box rescues one best anchor, as `argmax` finds it. If several are "
+                "equally good, all are positive.",
                 "py-faster-rcnn, 2015, looks for all of them: `np.where(overlaps == gt_max_overlaps)`",
                 answers=(_one_of_equals,),
             ),
             Mistake(
                 "the best box of each anchor",
-                "you compared with the maximum down a column. That is the best box of each *anchor*, which every "
-                "anchor has. A row holds the overlaps of one box: its best anchor is the maximum over `dim=1`.",
+                "this is what a comparison with the maximum down a column gives. That is the best box of each "
+                "*anchor*, which every anchor has. A row holds the overlaps of one box: its best anchor is the "
+                "maximum over `dim=1`.",
                 answers=(_best_of_each_anchor,),
             ),
             Mistake(
@@ -315,7 +317,7 @@ EXERCISES = (
             ),
             Mistake(
                 "thresholds of your own",
-                "you did not use the two thresholds that the function is called with.",
+                "these are the labels for the thresholds 0.6 and 0.3, whatever the function is called with.",
                 answers=(_own_thresholds,),
             ),
         ),
@@ -334,40 +336,40 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "a box on its anchor",
-                "your test encodes boxes that are their anchors. All deltas are then 0, with the + 1 and without, in "
-                "any order, so nearly every wrong program passes.",
+                "this is how a test ends whose boxes are their anchors. All deltas are then 0, with the + 1 and "
+                "without, in any order, so nearly every wrong program passes.",
                 "the formulas of fizyr/keras-retinanet issue 171, 2017, agree there",
                 answers=(_equal_boxes,),
             ),
             Mistake(
                 "squares on the diagonal",
-                "your test takes squares that are shifted as far in x as in y. Then x and y can be swapped without a "
-                "difference.",
+                "this is how a test ends with squares that are shifted as far in x as in y. Then x and y can be "
+                "swapped without a difference.",
                 "y first: pytorch/vision issue 1856, 2020; chenyuntc/simple-faster-rcnn-pytorch issue 39, 2018",
                 answers=(_diagonal_squares,),
             ),
             Mistake(
                 "half of the deltas",
-                "your test has a box that is as large as its anchor, or one that has the same middle. Then two of the "
-                "four deltas are 0, and what is wrong with them does not show.",
+                "this is how a test ends with a box that is as large as its anchor, or one that has the same middle. "
+                "Then two of the four deltas are 0, and what is wrong with them does not show.",
                 answers=(_same_size, _same_size_and_ratio, _same_middle),
             ),
             Mistake(
                 "always fails",
-                "your test fails on every program, also on the right ones; the error below says why. (`encode` takes "
+                "this test fails on every program, also on the right ones; the error below says why. (`encode` takes "
                 "the boxes first and the anchors second.)",
                 answers=(_exchanged,),
             ),
             Mistake(
                 "a pixel is near enough",
-                "your test allows a pixel. The + 1 moves edges by half a pixel at most, so it passes.",
-                "the half pixel of rbgirshick/py-faster-rcnn issue 328, 2016",
+                "this is how a test ends that allows a pixel. With the + 1 an edge is off by less than that, unless "
+                "it has to move by more than the size of its anchor, so the wrong program passes.",
                 answers=(_loose,),
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass. A test that *returns* False has passed, and so has one that looks "
-                "at shapes alone; compare the boxes, and write `assert`.",
+                "this test lets every program pass. A test that *returns* False has passed, and so has one that "
+                "looks at shapes alone; compare the boxes, and write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns_the_comparison,),
             ),
@@ -387,34 +389,36 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "IoU",
-                "you asked for the IoU. A small anchor in the middle of a large area overlaps little of the *union*, "
-                "and stays a negative: the network learns that there is nothing in an area that nobody has labelled.",
+                "this is what the IoU gives. A small anchor in the middle of a large area overlaps little of the "
+                "*union*, and stays a negative: the network learns that there is nothing in an area that nobody has "
+                "labelled.",
                 "tensorpack/tensorpack pull request 984, 2018",
                 answers=(_by_iou,),
             ),
             Mistake(
                 "share of the area",
-                "you divided by the size of the area. Then only anchors that cover half of a large area are left out, "
-                "and the small ones inside it stay.",
+                "this comes of dividing by the size of the area. Then only anchors that cover half of a large area "
+                "are left out, and the small ones inside it stay.",
                 "facebookresearch/detectron2 pull request 1910, 2020",
                 answers=(_by_share_of_area,),
             ),
             Mistake(
                 "area by area",
-                "you looked at each area alone. An anchor may lie half in one area and half in its neighbour, so what "
-                "it shares with all of them is added up.",
+                "this is what a look at each area alone gives. An anchor may lie half in one area and half in its "
+                "neighbour, so what it shares with all of them is added up.",
                 answers=(_area_by_area, _largest_share),
             ),
             Mistake(
                 "not clamped",
-                "you multiplied sides that are negative. Where a box lies to the left of an area and above it, both "
-                "are, and their product looks like something shared: `clamp(min=0)` first.",
+                "this is what comes out when sides that are negative are multiplied. Where a box lies to the left of "
+                "an area and above it, both are, and their product looks like something shared: `clamp(min=0)` "
+                "first.",
                 answers=(_not_clamped,),
             ),
             Mistake(
                 "inside or not",
-                "you asked whether the anchor, or its middle, lies in the area, or whether they touch at all. What "
-                "counts is the share: more than half.",
+                "this answers whether the anchor, or its middle, lies in the area, or whether they touch at all. "
+                "What counts is the share: more than half.",
                 answers=(_wholly_inside, _middle_inside, _any_overlap),
             ),
         ),

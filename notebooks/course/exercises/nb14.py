@@ -9,7 +9,9 @@ from torch import Tensor
 from torchvision import ops as vision
 
 from course.learn.exercise import Case, Exercise, Mistake, Program, Trial
+from frcnn_lite import ops
 from frcnn_lite.ops import box_iou
+from frcnn_lite.ops.nms import round_down
 
 
 def nms_by_hand(boxes: Tensor, threshold: float) -> list[int]:
@@ -108,8 +110,9 @@ def mask_of(kept: Sequence[int], boxes: Tensor) -> Tensor:
 
 
 def _in_order(order: Tensor, boxes: Tensor, threshold: float) -> Tensor:
-    """Greedy suppression that takes the boxes in some order."""
-    return mask_of(order[nms_by_hand(boxes[order], threshold)].tolist(), boxes)
+    """Greedy suppression that takes the boxes in some order, and decides at the threshold as torchvision's does."""
+    exact = round_down(threshold, boxes.dtype)
+    return mask_of(order[nms_by_hand(boxes[order], exact)].tolist(), boxes)
 
 
 def _best_first(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
@@ -122,7 +125,7 @@ def _all_at_once(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
 
 
 def _by_rounds(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
-    return keep_masks((box_iou(boxes, boxes) > threshold)[None] & (scores[:, None] > scores))[0]
+    return ops.nms_mask(box_iou(boxes, boxes)[None], scores[None], threshold)[0]
 
 
 def _inclusive(boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
@@ -236,13 +239,14 @@ def _nms_cases(random: Random) -> Sequence[Case]:
     chain = torch.tensor([[0.0, 0.0, 10.0, 10.0], [3.0, 0.0, 13.0, 10.0], [6.0, 0.0, 16.0, 10.0]])
     drawn = [Case((_clusters(generator, n), 0.4)) for n in random.sample(range(12, 40), 5)]
     half = torch.tensor([[0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 5.0], [30.0, 0.0, 40.0, 10.0]])  # IoU 0.5 exactly
-    return [Case((chain, 0.5)), Case((chain / 100, 0.5)), Case((half, 0.5)), *drawn]
+    long = torch.stack([chain[0] + torch.tensor([3.0 * k, 0.0, 3.0 * k, 0.0]) for k in range(40)])  # every second stays
+    return [Case((boxes, 0.5)) for boxes in (chain, chain / 100, half, long)] + drawn
 
 
 def _batch_cases(random: Random) -> Sequence[Case]:
     """Batches whose pictures need different numbers of rounds; row i of a picture scores above row i + 1."""
     generator, cases = _generator(random), []
-    line = torch.eye(9, dtype=torch.bool).roll(1, dims=1).triu(diagonal=1)  # noqa: FL002 on the CPU
+    line = torch.eye(200, dtype=torch.bool).roll(1, dims=1).triu(diagonal=1)  # noqa: FL002 on the CPU
     cases.append(Case((torch.stack([torch.zeros_like(line), line]),)))
     for count in random.sample(range(8, 30), 4):
         boxes = torch.stack([_clusters(generator, count) for _ in range(3)])
@@ -268,38 +272,38 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "removed boxes remove others",
-                "you let a box be removed by one that is itself removed. A overlaps B, B overlaps C, A and C are "
-                "apart: B goes, and C has to stay, since nothing is left that says the same.",
+                "here a box is removed by one that is itself removed. A overlaps B, B overlaps C, A and C are apart: "
+                "B goes, and C has to stay, since nothing is left that says the same.",
                 "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
                 answers=(_removed_boxes_remove,),
             ),
             Mistake(
                 "counts pixels",
-                "you added 1 to widths and heights. On boxes in pixels it shifts the threshold a little; on boxes "
-                "between 0 and 1 nearly all overlap, and one survives.",
+                "this is what comes out when 1 is added to widths and heights. On boxes in pixels it shifts the "
+                "threshold a little; on boxes between 0 and 1 nearly all overlap, and one survives.",
                 "shimat/opencvsharp pull request 1400, 2022",
                 answers=(_nms_inclusive,),
             ),
             Mistake(
                 "on the threshold",
-                "you removed a box that overlaps a kept one by exactly the threshold. It goes only if it overlaps by "
-                "*more*.",
+                "here a box is removed that overlaps a kept one by exactly the threshold. It goes only if it "
+                "overlaps by *more*.",
                 answers=(_at_the_threshold,),
             ),
             Mistake(
                 "itself",
-                "you let a box remove itself: its overlap with itself is 1. Compare it with the boxes above it.",
+                "here a box removes itself: its overlap with itself is 1. Compare it with the boxes above it.",
                 answers=(_removes_itself,),
             ),
             Mistake(
                 "one box alone",
-                "you compared each box with one other only, the row above it or the box that was kept last. Every box "
-                "that was kept may remove it.",
+                "this is what comes out when each box is compared with one other only, the row above it or the box "
+                "that was kept last. Every box that was kept may remove it.",
                 answers=(_last_kept, _row_above),
             ),
             Mistake(
                 "a mask",
-                "you return a mask. The numbers of the rows that stay were asked for.",
+                "this is a mask. The numbers of the rows that stay were asked for.",
                 answers=(_as_a_mask,),
             ),
         ),
@@ -318,25 +322,26 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "one round",
-                "you stopped after the first round, or let the mask only shrink, which comes to the same. A box that "
-                "was removed by a box that is itself removed has to be given back.",
+                "this is the result of the first round, or of a mask that may only shrink, which comes to the same. "
+                "A box that was removed by a box that is itself removed has to be given back.",
                 "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
                 answers=(_one_round,),
             ),
             Mistake(
                 "a fixed number of rounds",
-                "you stop after a fixed number of rounds. How many are needed depends on the longest chain of the "
-                "batch; go on until nothing changes.",
-                answers=tuple(partial(_rounds, count) for count in range(2, 8)),
+                "this is the result of a fixed number of rounds. How many are needed depends on the longest chain of "
+                "the batch; go on until nothing changes.",
+                answers=tuple(partial(_rounds, count) for count in (*range(2, 11), 20, 50, 100)),
             ),
             Mistake(
                 "one picture is done",
-                "you stop as soon as nothing changes in one picture. The others may still need more rounds.",
+                "this is what comes out when the rounds end as soon as nothing changes in one picture. The others "
+                "may still need more rounds.",
                 answers=(_until_one_is_done, _until_the_first_is_done),
             ),
             Mistake(
                 "i and j exchanged",
-                "you let the worse box remove the better one. Row i of `suppresses` says whom box i may remove.",
+                "here the worse box removes the better one. Row i of `suppresses` says whom box i may remove.",
                 answers=(_exchanged,),
             ),
         ),
@@ -356,44 +361,47 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "no chain",
-                "your test never lets a removed box overlap a third one. A suppression that makes only one round, as "
-                "Fast NMS does, passes it.",
+                "this is how a test ends in which no removed box overlaps a third one. A suppression that makes only "
+                "one round, as Fast NMS does, passes it.",
                 "meant so, as an approximation, in Fast NMS: Bolya et al., YOLACT, 2019",
                 answers=(_without_a_chain,),
             ),
             Mistake(
                 "sorted boxes only",
-                "your test gives the boxes best first. A program that never looks at the scores passes it.",
+                "a program that never looks at the scores passes this test. That happens if the boxes are given best "
+                "first, and also if their order makes no difference to what is kept. Let a good box stand behind a "
+                "worse one that it removes.",
                 "jwyang/faster-rcnn.pytorch issue 320, 2018: boxes reach the kernel without being sorted",
                 answers=(_already_sorted, _sorted_in_pixels),
             ),
             Mistake(
                 "a chain read backwards",
-                "a program that takes the worst box first passes your test. It keeps as many boxes as a right one, and "
-                "of a chain of three even the same ones. Two of the three boxes alone tell: which one stays?",
+                "a program that takes the worst box first passes this test. It keeps as many boxes as a right one, "
+                "and of a chain of three even the same ones. Two of the three boxes alone tell: which one stays?",
                 answers=(_chain_alone, _chain_in_pixels, _counts),
             ),
             Mistake(
                 "too few",
-                "your test only sees whether boxes that overlap are left. A program that removes too many passes.",
+                "this is how a test ends that only sees whether boxes that overlap are left. A program that removes "
+                "too many passes.",
                 answers=(_none_overlap,),
             ),
             Mistake(
                 "always fails",
-                "your test fails on every program, also on the right ones; the error below says why. (A program "
+                "this test fails on every program, also on the right ones; the error below says why. (A program "
                 "returns a mask, true for each box that is kept, and not the numbers of rows.)",
                 answers=(_wants_numbers,),
             ),
             Mistake(
                 "pixels only",
-                "your test uses boxes of many pixels. A program that adds 1 to widths and heights is nearly right "
-                "there, and useless on boxes between 0 and 1.",
+                "this is how a test ends whose boxes are many pixels large. A program that adds 1 to widths and "
+                "heights is nearly right there, and useless on boxes between 0 and 1.",
                 "shimat/opencvsharp pull request 1400, 2022",
                 answers=(_pixels_only,),
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass. Either it never raises anything (a test that *returns* False has "
+                "this test lets every program pass. Either it never raises anything (a test that *returns* False has "
                 "passed; write `assert`), or its boxes do not overlap, so every program keeps all of them.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns_the_comparison, _boxes_apart),

@@ -121,7 +121,7 @@ def _pool_cases(random: Random) -> Sequence[Case]:
     cases = [Case((counting, box, count)) for box in boxes for count in (1, 2)]
     while len(cases) < 24:
         height, width, count = random.randint(4, 9), random.randint(4, 9), random.choice((1, 2, 4))
-        plane = torch.tensor([[float(random.randint(1, 99)) for _ in range(width)] for _ in range(height)])
+        plane = torch.tensor([[float(random.randint(-99, 99)) for _ in range(width)] for _ in range(height)])
         x, y = random.randint(-30, 12 * width), random.randint(-30, 12 * height)
         box = (x, y, x + random.randint(0, 16 * width), y + random.randint(0, 16 * height))
         cases.append(Case((plane, box, count)))
@@ -184,8 +184,8 @@ def _rois(*box: float) -> Tensor:
     return torch.tensor([[0.0, *box]])  # noqa: FL002 exercises are on the CPU
 
 
-def _one_value(program: Align) -> None:
-    assert float(program(torch.ones_like(_places()[0]), _rois(20, 40, 84, 88), 1, 1 / 16)) == 1
+def _one_value(tolerance: float, program: Align) -> None:
+    assert abs(float(program(torch.ones_like(_places()[0]), _rois(20, 40, 84, 88), 1, 1 / 16)) - 1) <= tolerance
 
 
 def _only_across(program: Align) -> None:
@@ -279,7 +279,7 @@ def _backward_cases(random: Random) -> Sequence[Case]:
     ones = torch.ones(3, 3)
     cases = [Case((ones, [(0, 3, 0, 3)], torch.ones(1))), Case((ones, [(0, 2, 0, 2), (0, 0, 1, 3)], torch.ones(2)))]
     for _ in range(8):
-        plane = torch.tensor([[float(random.randint(0, 6)) for _ in range(5)] for _ in range(4)])
+        plane = torch.tensor([[float(random.randint(-3, 3)) for _ in range(5)] for _ in range(4)])
         bins = []
         for _ in range(6):
             top, left = random.randint(0, 3), random.randint(0, 4)
@@ -379,49 +379,52 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "bankers' rounding",
-                "you took halves to the even number, as round and torch.round do: 1.5 and 2.5 both become 2.",
+                "this is what comes out when halves go to the even number, as with round and torch.round: 1.5 and "
+                "2.5 both become 2.",
                 "pytorch/vision issue 923, 2019: a slow RoI pooling with torch.round that differs at scale 0.5",
                 answers=(_halves_to_even,),
             ),
             Mistake(
                 "the last cell left out",
-                "you took the region to end before its last cell. A region from cell 0 to cell 7 has eight cells.",
+                "here the region ends before its last cell. A region from cell 0 to cell 7 has eight cells.",
                 "facebookresearch/maskrcnn-benchmark issue 328, 2019: (0, 0, 7, 7) expected to be 7 x 7",
                 answers=(_last_cell_left_out,),
             ),
             Mistake(
                 "floor(x + 0.5)",
-                "you rounded with floor(x + 0.5) or int(x + 0.5). Below zero both go upwards: -1.5 becomes -1, and "
+                "this is what floor(x + 0.5) or int(x + 0.5) gives. Below zero both go upwards: -1.5 becomes -1, and "
                 "away from zero is -2.",
                 answers=(_floor_of_a_half_more, _cut_after_a_half),
             ),
             Mistake(
                 "rounded down",
-                "you rounded the corners down. Step 1 of the rule takes the nearest whole number.",
+                "here the corners are rounded down. Step 1 of the rule takes the nearest whole number.",
                 answers=(_rounded_down,),
             ),
             Mistake(
                 "the cells that are covered",
-                "you took the cells that the box covers. That would be the better region, and it is not what the rule "
-                "says: it rounds both corners, and both corner cells belong to the region.",
+                "these are the maxima of the cells that the box covers. That would be the better region, and it is "
+                "not what the rule says: it rounds both corners, and both corner cells belong to the region.",
                 answers=(_covered_cells,),
             ),
             Mistake(
                 "x and y exchanged",
-                "you exchanged x and y somewhere: in the box, in the output, or in the sizes of the map. x counts "
+                "x and y are exchanged somewhere: in the box, in the output, or in the sizes of the map. x counts "
                 "columns and y counts rows, and a map is (H, W), rows first.",
                 "boxes with y first: pytorch/vision issue 1856, 2020",
                 answers=(_y_first, _turned_over, _limits_exchanged),
             ),
             Mistake(
                 "cropped first",
-                "you cut the region to the map and divided what was left. The rule divides first and cuts the bins "
-                "afterwards, so for a box that crosses the border the bins are different ones, and some are empty.",
+                "this is what comes out when the region is cut to the map and then divided. The rule divides first "
+                "and cuts the bins afterwards, so for a box that crosses the border the bins are different ones, and "
+                "some are empty.",
                 answers=(_crop_first,),
             ),
             Mistake(
                 "the maximum of nothing",
-                "you asked an empty bin for its maximum. It has none; by step 5 of the rule its value is 0.",
+                "this is what an empty bin gives that is asked for its maximum. It has none; by step 5 of the rule "
+                "its value is 0.",
                 answers=(
                     partial(_empty_bins, torch.max),
                     partial(_empty_bins, torch.amax),
@@ -445,43 +448,50 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "never fails",
-                "your test lets every program pass. Either it never raises anything (a test that *returns* False has "
+                "this test lets every program pass. Either it never raises anything (a test that *returns* False has "
                 "passed; write `assert`), or its map is the same everywhere, so the mean is the same wherever a "
                 "program reads.",
                 "pytest warns about tests that return something since version 7.2, 2022",
-                answers=(_returns_the_comparison, _one_value),
+                answers=(_returns_the_comparison, partial(_one_value, 1e-5)),
+            ),
+            Mistake(
+                "one value, to the last bit",
+                "this is how a test ends whose map is the same everywhere, compared to the last bit. Every wrong "
+                "program passes, since the mean is the same wherever it reads, and a right one fails, since it rounds "
+                "differently.",
+                answers=(partial(_one_value, 0),),
             ),
             Mistake(
                 "stride 1",
-                "your test runs at stride 1, where half a pixel is half a cell. A program that takes off half a pixel "
-                "at every stride passes.",
+                "this is how a test ends that runs at stride 1, where half a pixel is half a cell, or that allows "
+                "nearly half a cell. A program that takes off half a pixel at every stride passes.",
                 "half a pixel, as in the export of pytorch/vision pull request 2613, 2020",
                 answers=(_stride_one,),
             ),
             Mistake(
                 "too tolerant",
-                "your test allows about half a cell, which is the very thing to find. Right programs are off by "
-                "far less, so a pixel is enough.",
+                "this is how a test ends that allows about half a cell, which is the very thing to find. Right "
+                "programs are off by far less, so a pixel is enough.",
                 answers=(partial(_within, 7.9), partial(_within, 8.5), partial(_within, 11)),
                 recognise=_too_tolerant,
             ),
             Mistake(
                 "one direction only",
-                "your test finds what is read beside the box in one direction only. Use two maps: one that rises to "
-                "the right, and one that rises downwards.",
+                "this is how a test ends that finds what is read beside the box in one direction only. Use two maps: "
+                "one that rises to the right, and one that rises downwards.",
                 "boxes with y first go unseen in pytorch/vision issue 1856, 2020",
                 answers=(_only_across, _only_down),
             ),
             Mistake(
                 "x and y exchanged",
-                "your test does not see when x and y are exchanged. A box whose middle is as far down as it is to the "
-                "right cannot show it, and neither can the sum of the two.",
+                "this test does not see when x and y are exchanged. A box whose middle is as far down as it is to "
+                "the right cannot show it, and neither can the sum of the two.",
                 "pytorch/vision issue 1856, 2020: boxes with y first",
                 answers=(_on_the_diagonal, _sum_of_both),
             ),
             Mistake(
                 "more than the place",
-                "your test refuses programs that read at the right place. A right program may take more points in "
+                "this test refuses programs that read at the right place. A right program may take more points in "
                 "each bin. The mean of its points is the same only on a map that rises evenly, and even there only "
                 "within rounding: compare on such a map, with a tolerance.",
                 answers=(_random_map, _to_the_last_bit),
@@ -489,9 +499,9 @@ EXERCISES = (
             ),
             Mistake(
                 "compares with the default",
-                "your test expects what torchvision's `roi_align` gives with its defaults, or the index that the pixel "
-                "has when it is divided by the stride, which is the same. That is half a cell to the right and below, "
-                "so your test passes on this program and fails on programs that are right.",
+                "this is how a test ends that expects what torchvision's `roi_align` gives with its defaults, or the "
+                "index that the pixel has when it is divided by the stride, which is the same. That is half a cell "
+                "to the right and below, so the test passes on this program and fails on programs that are right.",
                 "microsoft/onnxruntime issue 6921, 2021: an operator that copied the half cell",
                 answers=(_against_the_default, _index_across),
             ),
@@ -512,48 +522,48 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "ties split",
-                "you shared the gradient among equal cells, as torch.amax does. RoI pooling noted one, the first.",
+                "here equal cells share the gradient, as torch.amax does it. RoI pooling noted one, the first.",
                 "pytorch/pytorch issue 56734, 2021; tensorflow/tensorflow issue 4886, 2016",
                 answers=(partial(_shared_out, _split_ties),),
             ),
             Mistake(
                 "every winner paid",
-                "you gave the whole gradient to each of the equal cells, so that more comes out than went in.",
+                "here each of the equal cells gets the whole gradient, so that more comes out than went in.",
                 "Theano/Theano issue 5404, 2017, on max pooling in Theano and in early Caffe",
                 answers=(partial(_shared_out, _winners), partial(_shared_out, _anywhere_on_the_map)),
             ),
             Mistake(
                 "the last of equals",
-                "of equal cells you took the last one. RoI pooling noted the first, row by row.",
+                "here the last of equal cells gets the gradient. RoI pooling noted the first, row by row.",
                 answers=(partial(_shared_out, _last_of_the_ties),),
             ),
             Mistake(
                 "written over",
-                "you write a gradient over the one that is there. A cell can win in several bins, and then their "
-                "gradients are added up: `+=`.",
+                "here a gradient is written over the one that is there. A cell can win in several bins, and then "
+                "their gradients are added up: `+=`.",
                 answers=(_written_over,),
             ),
             Mistake(
                 "the width of the map",
-                "you divided the argmax of the crop by the width of the map. It counts within the crop, whose rows are "
-                "`right - left` cells long.",
+                "this is what comes of dividing the argmax of the crop by the width of the map. It counts within the "
+                "crop, whose rows are `right - left` cells long.",
                 answers=(partial(_shared_out, _width_of_the_map),),
             ),
             Mistake(
                 "a place in the crop",
-                "you took the row and the column in the crop for those of the map. The crop begins at row `top` and "
-                "column `left`.",
+                "here the row and the column in the crop are taken for those of the map. The crop begins at row "
+                "`top` and column `left`.",
                 answers=(partial(_shared_out, _place_in_the_crop),),
             ),
             Mistake(
                 "the maximum of nothing",
-                "you asked an empty bin where its maximum is. It has none, so its gradient goes nowhere.",
+                "an empty bin was asked where its maximum is. It has none, so its gradient goes nowhere.",
                 answers=(_no_look_at_empty_bins,),
             ),
             Mistake(
                 "larger than zero",
-                "your search for the largest feature begins at 0, so a bin that holds only zeros has no winner. "
-                "Its first cell gets the gradient.",
+                "this is what a search for the largest feature gives that begins at 0. A bin without a feature above "
+                "0 then has no winner, but its gradient belongs to a cell like that of any other bin.",
                 answers=(_largest_above_zero,),
             ),
         ),

@@ -51,6 +51,20 @@ def _one_number(model: nn.Module, step: Callable[[], None]) -> list[str]:
     return [name for name in after if after[name] == before[name]]
 
 
+def _norm(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: [p.norm().item() for p in child.parameters()] for name, child in model.named_children()}
+    step()
+    after = {name: [p.norm().item() for p in child.parameters()] for name, child in model.named_children()}
+    return [name for name in after if after[name] == before[name]]
+
+
+def _begins_with(model: nn.Module, step: Callable[[], None]) -> list[str]:
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    step()
+    moved = [name for name, weight in model.named_parameters() if not weight.equal(before[name])]
+    return [part for part, _ in model.named_children() if not any(name.startswith(part) for name in moved)]
+
+
 def _last_parameter(model: nn.Module, step: Callable[[], None]) -> list[str]:
     before = {name: list(child.parameters())[-1].detach().clone() for name, child in model.named_children()}
     step()
@@ -86,11 +100,14 @@ def _by_a_millionth(weight: nn.Parameter) -> None:
     weight.mul_(1 + 1e-6)
 
 
-def _without_a_sum(weight: nn.Parameter) -> None:
-    """Other numbers, and the same sum."""
-    numbers = weight.view(-1)
-    numbers[0] += 1
-    numbers[-1] -= 1
+def _moved_along(weight: nn.Parameter) -> None:
+    """The same numbers in other places, so sum and norm stay."""
+    weight.copy_(weight.flatten().roll(1).view_as(weight))
+
+
+def _turned_over(weight: nn.Parameter) -> None:
+    """A second step would undo it."""
+    weight.neg_()
 
 
 @dataclass
@@ -152,11 +169,14 @@ def _step_cases(random: Random) -> Sequence[Case]:
     steps = [_Step(model, own) for model, own in zip(models, [*owned, lambda n: n.split(".")[0] in kept], strict=True)]
     for make, change in (
         (_parts, _by_a_millionth),
-        (_parts, _without_a_sum),
+        (_parts, _moved_along),
+        (_parts, _turned_over),
         (_parts_with_counts, _sgd),
     ):
         models.append(make(names))
         steps.append(_Step(models[-1], lambda name: not name.startswith("rpn."), change))
+    models.append(_parts(["head", "head_box", "rpn"]))  # the first name begins the second
+    steps.append(_Step(models[-1], lambda name: name.startswith("head_box.")))
     return [Case((model, step)) for model, step in zip(models, steps, strict=True)]
 
 
@@ -312,54 +332,62 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "kept the tensors themselves",
-                "you kept the parameters and not copies of them. An optimizer changes a parameter in place, so you "
-                "compare each with itself, and every part seems to be left alone.",
+                "this is what comes out when the parameters themselves are kept and not copies of them. An optimizer "
+                "changes a parameter in place, so each is compared with itself, and every part seems to be left "
+                "alone.",
                 'the same of `state_dict()`: "returns reference to the state and not its copy!", PyTorch tutorial '
                 "*Saving and Loading Models*, 2018",
                 answers=(_keeps_references,),
             ),
             Mistake(
                 "asked for gradients",
-                "you asked which parts have gradients. A part gets gradients whenever the loss depends on it; whether "
-                "it moves depends on what the optimizer was given.",
+                "these are the parts without gradients. A part gets gradients whenever the loss depends on it; "
+                "whether it moves depends on what the optimizer was given.",
                 "looked for in the gradients: pytorch/pytorch issue 40983, 2020",
                 answers=(_asks_for_gradients,),
             ),
             Mistake(
                 "one parameter is enough",
-                "you named a part as soon as one of its parameters stayed. Asked for are parts of which none has "
-                "changed: a single bias may rest, because its gradient is 0 or because it is frozen.",
+                "here a part is named as soon as one of its parameters has stayed. Asked for are parts of which none "
+                "has changed: a single bias may rest, because its gradient is 0 or because it is frozen.",
                 "a checker that also looked at weights which are not trained: tensorflow/tensorflow issue 45582, 2020",
                 answers=(_every_parameter,),
             ),
             Mistake(
                 "one parameter of each part",
-                "you look at one parameter of each part, the first or the last. It may rest while the others move.",
+                "this is what comes out when one parameter of each part is looked at, the first or the last. It may "
+                "rest while the others move.",
                 answers=(_first_parameter, _last_parameter),
             ),
             Mistake(
                 "one number for each part",
-                "you compare one number for each part, a sum or a mean. Numbers that move against each other leave it "
-                "as it is; compare the parameters themselves.",
-                answers=(_one_number,),
+                "this is what comes out when one number is compared for each part, such as a sum, a mean or a norm. "
+                "Parameters can change and leave it as it is; compare the parameters themselves.",
+                answers=(_one_number, _norm),
+            ),
+            Mistake(
+                "a name that begins another",
+                "this is what `startswith` gives without the dot: a part seems to have moved where one did whose name "
+                "begins with its name. Compare the name up to the first dot.",
+                answers=(_begins_with,),
             ),
             Mistake(
                 "about equal",
-                "you allow a small difference, as `allclose` does. A step with a learning rate that has only begun to "
-                "rise changes a weight by less; use `torch.equal`.",
+                "this is what comes out when a small difference is allowed, as with `allclose`. A step with a "
+                "learning rate that has only begun to rise changes a weight by less; use `torch.equal`.",
                 "rtol=1e-5 and atol=1e-8, the defaults of `torch.allclose`, documentation of 2.15, 2026",
                 answers=(_about_equal,),
             ),
             Mistake(
                 "buffers counted",
-                "you compare everything in `state_dict()`. It also holds buffers, such as the running mean of a "
-                "BatchNorm, which changes in forward even where no parameter does.",
+                "this is what a comparison of everything in `state_dict()` gives. It also holds buffers, such as the "
+                "running mean of a BatchNorm, which changes in forward even where no parameter does.",
                 "`momentum` of `torch.nn.BatchNorm2d` and its running estimates, documentation of 2.15, 2026",
                 answers=(_whole_state,),
             ),
             Mistake(
                 "the other way round",
-                "you named the parts that moved. Asked for are those that did not.",
+                "these are the parts that moved. Asked for are those that did not.",
                 answers=(_moved,),
             ),
         ),
@@ -379,36 +407,38 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "stops between epochs",
-                "you stop only where an epoch ends. A run that begins its epoch again, with pictures that it has seen, "
-                "is right there and nowhere else.",
+                "this is how a test ends that stops only where an epoch ends. A run that begins its epoch again, "
+                "with pictures that it has seen, is right there and nowhere else.",
                 "checkpoints every 2000 iterations, epochs of 462: kdexd/virtex issue 18, 2020",
                 answers=(_between_epochs,),
             ),
             Mistake(
                 "the first loss alone",
-                "you compare the first loss after the stop. It is computed before the optimizer and the schedule have "
-                "acted, so it is right even where both were forgotten.",
+                "this is how a test ends that compares the first loss after the stop. It is computed before the "
+                "optimizer and the schedule have acted, so it is right even where both were forgotten.",
                 "the optimizer is not saved, and the loss jumps later: matterport/Mask_RCNN issue 1726, 2019",
                 answers=(_first_loss,),
             ),
             Mistake(
                 "never fails",
-                "your test lets every run pass. Either it compares a run with itself, as in "
-                "`run(stop=6) == run(stop=6)`, where both sides have lost the same thing, or it never raises "
-                "anything: a test that *returns* False has passed; write `assert`.",
+                "this test lets every run pass. Either it compares a run with itself, as in `run(stop=6) == "
+                "run(stop=6)`, where both sides have lost the same thing, or it never raises anything: a test that "
+                "*returns* False has passed; write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns, _with_itself),
             ),
             Mistake(
                 "a tolerance",
-                "you allow the losses to differ a little. The right run computes the same numbers in the same order, "
-                "so its losses are equal to the last bit, and a small difference is a fault that is still small.",
+                "this is how a test ends that allows the losses to differ a little. The right run computes the same "
+                "numbers in the same order, so its losses are equal to the last bit, and a small difference is a "
+                "fault that is still small.",
                 answers=(_about(0.1), _about(1e-4), _about_relative(0.1)),
             ),
             Mistake(
                 "a jump",
-                "you look for a jump of the loss at the stop. A loss rises and falls from batch to batch, and most of "
-                "what is forgotten makes no jump. Compare with the run that never stopped.",
+                "this is how a test ends that looks for a jump of the loss at the stop. A loss rises and falls from "
+                "batch to batch, and most of what is forgotten makes no jump. Compare with the run that never "
+                "stopped.",
                 "seen as a jump, once it is large: matterport/Mask_RCNN issue 1726, 2019",
                 answers=(_no_jump,),
             ),

@@ -112,7 +112,8 @@ def _overlap_cases(random: Random) -> Sequence[Case]:
     drawn = []
     for _ in range(12):
         objects = random.randint(1, 4)
-        rows = [[round(random.uniform(0, 1), 2) for _ in range(objects)] for _ in range(random.randint(1, 6))]
+        # no two overlaps of a box are equal: which of them it takes is left open
+        rows = [[k / 100 for k in random.sample(range(101), objects)] for _ in range(random.randint(1, 6))]
         drawn.append((rows, [random.random() < 0.4 for _ in range(objects)]))
     return [Case(pair) for pair in fixed + drawn]
 
@@ -129,11 +130,11 @@ def average_precision(right: Sequence[bool], objects: int) -> float:
 def _by_loops(right: Sequence[bool], objects: int) -> float:
     """The same, recall by recall from the right, so its sum may differ in the last bit."""
     total = 0.0
-    for hundredth in range(100, -1, -1):
+    for recall in np.linspace(0, 1, 101)[::-1]:  # 0.7 among them is a bit more than 7 / 10
         values, hits = [0.0], 0
         for rank, hit in enumerate(right, start=1):
             hits += hit
-            if 100 * hits >= hundredth * objects:
+            if hits / objects >= recall:
                 values.append(hits / rank)
         total += max(values) / 101
     return total
@@ -248,53 +249,54 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "ignored objects left out",
-                "you left out the ignored objects. Then a box that lies exactly on one of them is wrong, and a "
-                "detector is punished for finding what is there.",
+                "this is what comes out when the ignored objects are left out. Then a box that lies exactly on one "
+                "of them is wrong, and a detector is punished for finding what is there.",
                 "the rule for difficult objects: M. Everingham et al., The PASCAL VOC Challenge, 2010, section 4.2",
                 answers=(_without_ignored,),
             ),
             Mistake(
                 "ignored objects count",
-                "you let ignored objects be found. They count neither for nor against a detector.",
+                "here ignored objects can be found. They count neither for nor against a detector.",
                 "the rule for difficult objects: M. Everingham et al., The PASCAL VOC Challenge, 2010, section 4.2",
                 answers=(_counts_ignored,),
             ),
             Mistake(
                 "duplicates count",
-                "you let one object be found twice. Then a detector gains by saying everything twice; COCO and "
+                "here one object can be found twice. Then a detector gains by saying everything twice; COCO and "
                 "PASCAL VOC count the second box as wrong.",
                 "M. Everingham et al., The PASCAL VOC Challenge, 2010, section 4.2",
                 answers=(_duplicates_are_right,),
             ),
             Mistake(
                 "the nearest object alone",
-                "you look only at the object that a box overlaps most, also where that one is taken or ignored. COCO's "
-                "rule goes on to the next one that the box overlaps by 0.5, and prefers one that counts.",
+                "this is what comes out when only the object that a box overlaps most is looked at, also where that "
+                "one is taken or ignored. COCO's rule goes on to the next one that the box overlaps by 0.5, and "
+                "prefers one that counts.",
                 "pycocotools, `COCOeval.evaluateImg`, 2014: matched and ignored objects are passed over",
                 answers=(_nearest_of_all,),
             ),
             Mistake(
                 "the first that fits",
-                "you take the first object that fits. A box prefers the one that it overlaps most, and leaves the "
-                "others to the boxes behind it.",
+                "here a box takes the first object that fits. It prefers the one that it overlaps most, and leaves "
+                "the others to the boxes behind it.",
                 answers=(_first_that_fits,),
             ),
             Mistake(
                 "more than half",
-                "you ask for more than 0.5. A box that overlaps by exactly 0.5 fits.",
+                "this is what comes of asking for more than 0.5. A box that overlaps by exactly 0.5 fits.",
                 "pycocotools, `COCOeval.evaluateImg`, 2014, passes over what lies below the threshold",
                 answers=(_more_than_half,),
             ),
             Mistake(
                 "ignored objects are used up",
-                "you let an ignored object excuse one box. It may excuse any number of them, because nobody takes it.",
+                "here an ignored object excuses one box. It may excuse any number of them, because nobody takes it.",
                 "pycocotools, `COCOeval.evaluateImg`, 2014, where a crowd is matched again and again",
                 answers=(_uses_up,),
             ),
             Mistake(
                 "an ignored object first",
-                "you ignore a box because it overlaps an ignored object, also where it fits one that counts. What "
-                "counts comes first, even where the overlap is smaller.",
+                "here a box is ignored because it overlaps an ignored object, also where it fits one that counts. "
+                "What counts comes first, even where the overlap is smaller.",
                 "pycocotools, `COCOeval.evaluateImg`, 2014, sorts the ignored ones to the end",
                 answers=(_ignored_first, _largest_of_free_and_ignored),
             ),
@@ -315,37 +317,38 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "a perfect list",
-                "you try a list without a wrong box, which finds everything. Most of these programs say 1 there.",
+                "this is how a test ends whose list has no wrong box and finds everything. Most of these programs "
+                "say 1 there.",
                 "a program that takes no maximum and passes such a test: scikit-learn issue 30147, 2024",
                 answers=(_perfect,),
             ),
             Mistake(
                 "everything found",
-                "your list finds every object. A program that takes what was found for all there is to find is right "
-                "on such a list, and nobody notices what it does with objects that no box has found.",
+                "this is how a test ends whose list finds every object. A program that takes what was found for all "
+                "there is to find is right on such a list, and nobody notices what it does with objects that no box "
+                "has found.",
                 "what lies beyond the last recall: ultralytics/yolov5 pull request 7714, 2022",
                 answers=(_all_found,),
             ),
             Mistake(
                 "the wrong ones last",
-                "in your list the precision is never higher at a right box than at the one before it. Then the best "
-                "precision at this recall or a larger one is the one at this recall, and a program that takes no "
-                "maximum passes. Begin the list with a wrong box.",
+                "this is how a test ends in whose list the precision is never higher at a right box than at the one "
+                "before it. Then the best precision at this recall or a larger one is the one at this recall, and a "
+                "program that takes no maximum passes. Begin the list with a wrong box.",
                 "a program that takes no maximum and passes such a test: scikit-learn issue 30147, 2024",
                 answers=(_wrong_ones_last, _falling),
             ),
             Mistake(
                 "bit for bit",
-                "your test compares bit for bit. A right program may add in a different order, on which the last "
-                "digits of a float depend.",
-                "asked about in pytorch/pytorch issue 14007, 2018",
+                "this test passes one right program and refuses the other, which adds in a different order. The last "
+                "digits of a float depend on that order, so compare within a tolerance.",
                 answers=(_bit_for_bit,),
                 recognise=_refuses_the_loops,
             ),
             Mistake(
                 "never fails",
-                "your test lets every program pass, because it never raises anything. A test that *returns* False has "
-                "passed; write `assert`.",
+                "this test lets every program pass, as one does that never raises anything. A test that *returns* "
+                "False has passed; write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns,),
             ),

@@ -33,8 +33,8 @@ def _culprit_cases(random: Random) -> Sequence[Case]:
     nan, inf = math.nan, math.inf
     fixed = [
         ({"rpn_box": [0.5, nan, 0.1], "head_box": [0.2, 0.3, inf]}, [41, 7, 12]),
-        ({"rpn_box": [0.5, 0.4], "head_box": [0.2, 0.3]}, [8, 9]),
-        ({"rpn_box": [0.5, -inf, 0.4], "head_box": [nan, nan, 0.3]}, [3, 4, 5]),
+        ({"rpn_box": [0.5, 1e30], "head_box": [0.2, 0.3]}, [8, 9]),
+        ({"rpn_box": [0.5, -inf, 0.4], "head_box": [nan, 0.2, 0.3]}, [3, 4, 5]),
     ]
     cases = [Case(arguments) for arguments in fixed]
     for _ in range(20):
@@ -115,6 +115,14 @@ def _first_alone(annotated: Size | None, image: Size, objects: Objects, class_na
     return faults(annotated, image, objects, class_names)[:1]
 
 
+def _twice_by_box(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
+    found = faults(annotated, image, [], class_names)[:-1]
+    for number, thing in enumerate(objects):
+        word = faults(None, image, [thing], class_names)
+        found += word or ["twice"] * (thing[1] in [box for _, box in objects[:number]])
+    return found if objects else [*found, "empty"]
+
+
 def _height_first(annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]) -> list[str]:
     turned = None if annotated is None else (annotated[1], annotated[0])
     return faults(turned, (image[1], image[0]), objects, class_names)
@@ -126,13 +134,16 @@ def _fault_cases(random: Random) -> Sequence[Case]:
     fixed: list[tuple[Size | None, Size, Objects]] = [
         (size, size, [cat, dog]),
         ((0, 0), size, [cat]),
+        ((0, 100), size, [cat]),
         (None, size, [dog]),
         ((100, 200), size, [cat]),
         (size, size, []),
         (size, size, [("cat", (10.0, nan, 50.0, 60.0))]),
         (size, size, [("cat", (nan, nan, nan, nan)), dog]),
         (size, size, [("cat", (10.0, 20.0, 10.0, 60.0)), ("dog", (50.0, 20.0, 10.0, 60.0))]),
-        (size, size, [("cat", (-1.0, 20.0, 50.0, 101.0))]),
+        (size, size, [("cat", (-1.0, 20.0, 50.0, 101.0)), ("cat", (10.0, -1.0, 201.0, 60.0))]),
+        (size, size, [("cat", (-1.5, 20.0, 50.0, 60.0)), ("cat", (10.0, 20.0, 50.0, 101.5))]),
+        (size, size, [cat, dog, ("dog", cat[1]), cat, ("cat", dog[1])]),
         (size, size, [("cat", (10.0, 20.0, 900.0, 60.0)), ("dgo", (1.0, 2.0, 30.0, 40.0))]),
         (size, size, [("cat", (10.0, 20.0, math.inf, 60.0)), cat, cat]),
     ]
@@ -170,7 +181,7 @@ def _in_whole_pixels(text: str) -> Objects:
     """The same in whole numbers, each edge looked for by its name."""
     found = []
     for thing in ElementTree.fromstring(text).findall("object"):
-        edges = {edge.tag: int(edge.text or 0) for edge in thing.iter() if edge.tag in EDGES}
+        edges = {edge.tag: int(edge.text or 0) for edge in thing.findall("bndbox/*")}
         found.append((thing.findtext("name", ""), (edges["xmin"] - 1, edges["ymin"] - 1, edges["xmax"], edges["ymax"])))
     return found
 
@@ -285,19 +296,21 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "positions in the batch",
-                "you named the positions in the batch. The loader shuffles: what leads to a file is the id.",
+                "these are the positions in the batch. The loader shuffles: what leads to a file is the id.",
                 "pytorch/vision issue 2740, 2020: 'for target at index 0' is all that the error says",
                 answers=(_positions,),
             ),
             Mistake(
                 "infinite is not NaN",
-                "you looked for NaN only. The logarithm of a width of 0 is infinite first, and NaN one step later.",
+                "these are the pictures with a NaN. The logarithm of a width of 0 is infinite first, and NaN one "
+                "step later.",
                 "pytorch/vision issue 2240, 2020: a loss that is nan only 'after a few iterations'",
                 answers=(_only_nan,),
             ),
             Mistake(
                 "the first loss only",
-                "you looked at the first loss only; a broken box shows in the losses of boxes.",
+                "these are the pictures in which the first loss is not finite; a broken box shows in the losses of "
+                "boxes.",
                 "jwyang/faster-rcnn.pytorch issue 193, 2018, where rpn_box alone is nan",
                 answers=(_first_loss_only,),
             ),
@@ -317,49 +330,55 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "nan passes",
-                "a box with a coordinate that is nan passes your checks: every comparison with nan is false, "
-                "`x2 <= x1` as well as `x2 > width`. Ask `math.isfinite`, or for `not x1 < x2`.",
+                "here a box with a coordinate that is nan passes: every comparison with nan is false, `x2 <= x1` as "
+                "well as `x2 > width`. Ask `math.isfinite`, or for `not x1 < x2`.",
                 "kornia/kornia issue 4238, 2026: nan passes a check that rejects what is too large",
                 answers=(_by_comparisons,),
             ),
             Mistake(
                 "inf is not nan",
-                "you ask for `x1 < x2`, which finds nan and lets inf pass: a box that ends at inf has its edges in the "
-                "right order. It is not a finite number either; ask `math.isfinite`.",
+                "this is what `x1 < x2` gives, which finds nan and lets inf pass: a box that ends at inf has its "
+                "edges in the right order. It is not a finite number either; ask `math.isfinite`.",
                 "roboflow/supervision issue 2502, 2026: boxes with nan or inf are accepted",
                 answers=(_without_inf,),
             ),
             Mistake(
                 "empty passes",
-                "you say nothing of a picture without objects. A loop over no objects finds no fault, but perhaps "
-                "nobody has annotated this picture yet.",
+                "here nothing is said of a picture without objects. A loop over no objects finds no fault, but "
+                "perhaps nobody has annotated this picture yet.",
                 "open-edge-platform/geti issue 4891, 2025: empty on purpose, or not annotated yet?",
                 answers=(_nobody_home,),
             ),
             Mistake(
                 "a size of 0 x 0",
-                "you took None, or a size with a 0 in it, for the size of a picture. Some tools write 0 x 0 when they "
-                "do not know it; the boxes may still be right.",
+                "here None, or a size with a 0 in it, is taken for the size of a picture. Some tools write a 0 when "
+                "they do not know it; the boxes may still be right.",
                 "HumanSignal/labelImg issue 59, 2017: width and height are both zero in the XML file",
                 answers=(_zero_is_a_size, _none_is_a_size),
             ),
             Mistake(
                 "to the pixel",
-                "you report boxes that stand out by one pixel. Files that count from 0 are read as if they counted "
-                "from 1, so a pixel too much is common, and hundreds of such lines hide the real faults.",
+                "here boxes are reported that stand out by one pixel. Files that count from 0 are read as if they "
+                "counted from 1, so a pixel too much is common, and hundreds of such lines hide the real faults.",
                 "umautobots/vod-converter issue 26, 2019: a box over the full width begins at -1",
                 answers=(_to_the_pixel,),
             ),
             Mistake(
                 "the first fault alone",
-                "you stop at the first fault. Whoever mends it and runs the program again then meets the next one.",
+                "this is the first fault alone. Whoever mends it and runs the program again then meets the next one.",
                 "sovit-123/fasterrcnn-pytorch-training-pipeline issue 44, 2023: 'Got another error'",
                 answers=(_first_alone,),
             ),
             Mistake(
+                "twice by the box alone",
+                "here an object counts as listed twice because its box is, whatever its name. Two objects of different "
+                "classes may have the same box.",
+                answers=(_twice_by_box,),
+            ),
+            Mistake(
                 "height first",
-                "you compared x with the height and y with the width. Sizes are (width, height) here, as Pillow has "
-                "them; the shape of a tensor has the height first.",
+                "here x is compared with the height and y with the width. Sizes are (width, height) here, as Pillow "
+                "has them; the shape of a tensor has the height first.",
                 "facebookresearch/detectron2 issue 1861, 2020: height and width values are swapped",
                 answers=(_height_first,),
             ),
@@ -379,50 +398,54 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "the usual order",
-                "in your annotation the edges stand in the usual order, so a reader passes that takes the first for "
-                "xmin and the second for ymin. XML promises no order, and some tools write ymin first.",
+                "this is how a test ends in whose annotation the edges stand in the usual order, so a reader passes "
+                "that takes the first for xmin and the second for ymin. XML promises no order, and some tools write "
+                "ymin first.",
                 "sglvladi/TensorFlowObjectDetectionTutorial pull request 67, 2020; datitran/raccoon_dataset pull "
                 "request 74, 2018",
                 answers=(_usual_order,),
             ),
             Mistake(
                 "one object in the usual order",
-                "your annotation has one object, with its edges in the usual order. Two wrong readers pass: one that "
-                "returns the first object alone, and one that takes the edges in the order in which they stand.",
+                "this is how a test ends whose annotation has one object, with its edges in the usual order. Two "
+                "wrong readers pass: one that returns the first object alone, and one that takes the edges in the "
+                "order in which they stand.",
                 "edges in a different order: datitran/raccoon_dataset pull request 74, 2018",
                 answers=(_one_as_usual,),
             ),
             Mistake(
                 "one object",
-                "your annotation has one object. A reader that returns the first alone passes.",
+                "this is how a test ends whose annotation has one object. A reader that returns the first alone "
+                "passes.",
                 "a reader with `find` instead of `findall`: tensorflow/models issue 1881, 2020",
                 answers=(_one_object,),
             ),
             Mistake(
                 "sizes alone",
-                "you compare widths and heights alone. A box of the right size may stand a pixel beside its place.",
+                "this is how a test ends that compares widths and heights alone. A box of the right size may stand a "
+                "pixel beside its place.",
                 "a + 1 at the right and lower edges: chenyuntc/simple-faster-rcnn-pytorch issue 176, 2020",
                 answers=(_sizes_alone,),
             ),
             Mistake(
                 "taken as written",
-                "your test wants the numbers as they stand, so it fails a right reader: a box from pixel 1 to pixel 1 "
-                "would have no width, and none would reach the left edge of its picture.",
+                "this test wants the numbers as they are written, so it fails a right reader: a box from pixel 1 to "
+                "pixel 1 would have no width, and none would reach the left edge of its picture.",
                 "endernewton/tf-faster-rcnn issue 107, 2017: the advice is to take the - 1 away; right for the asker, "
                 "whose file counted from 0",
                 answers=(_expects_as_written,),
             ),
             Mistake(
                 "one off everywhere",
-                "your test wants one less at all four edges, so it fails a right reader: the pixels then count from 0, "
-                "with both ends inside still, and every width is one too small.",
+                "this test wants one less at all four edges, so it fails a right reader: the pixels then count from "
+                "0, with both ends inside still, and every width is one too small.",
                 "shiyemin/voc2coco issue 1, 2018, asks whether xmax should be subtracted from, too",
                 answers=(_expects_minus_one,),
             ),
             Mistake(
                 "never fails",
-                "your test lets every reader pass, because it never raises anything. A test that *returns* False has "
-                "passed; write `assert`.",
+                "this test lets every reader pass, as one does that never raises anything. A test that *returns* "
+                "False has passed; write `assert`.",
                 "pytest warns about tests that return something since version 7.2, 2022",
                 answers=(_returns,),
             ),
