@@ -21,12 +21,14 @@ QUESTIONS = (
     ),
     Question(
         "13.plus_one",
-        "Deltas are encoded with the + 1 and decoded without it. How far off are the edges of the box?",
-        ("by one pixel", "by about half a pixel, at any size", "by more, the larger the box is"),
+        "Deltas are encoded with the + 1 and decoded without it. The right edge has to move by half of the anchor's "
+        "width. By how much does it miss its place?",
+        ("one pixel", "about half a pixel, at any size", "more, the larger the anchor is"),
     ),
     Question(
         "13.waits",
-        "Eight pictures. How often does Python wait for the GPU: with the layer of 2017, and with the batch?",
-        ("1 and 1", "8 and 0", "8 and 8", "64 and 0"),
+        "Eight pictures, whose true boxes are on the CPU. How often does Python wait for a copy between CPU and GPU: "
+        "with the layer of 2017, and with the batch?",
+        ("8 and 0", "8 and 2", "40 and 2", "40 and 16"),
     ),
 )
