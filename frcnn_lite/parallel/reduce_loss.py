@@ -14,9 +14,9 @@ def reduce_loss(sums: Tree, counts: Tree) -> Tree:
 
     Dividing once, at the end, is what makes the result independent of how the batch was split. If device k holds sum
     s_k and count n_k, the loss of the whole batch is (s_1 + s_2) / (n_1 + n_2). The mean of the devices' own means,
-    (s_1 / n_1 + s_2 / n_2) / 2, equals it only when n_1 = n_2: with 9 rows on 2 devices (5 and 4), each row of the
-    second device would weigh 25 % more than a row of the first. The same holds for gradients, which are linear in the
-    loss.
+    (s_1 / n_1 + s_2 / n_2) / 2, equals it in general only when n_1 = n_2: with 9 rows on 2 devices (5 and 4), each row
+    of the second device would weigh 25 % more than a row of the first. The same holds for gradients, which are linear
+    in the loss.
 
     Args:
         sums, counts: pytrees (dicts, lists, tuples) of the same structure, whose leaves are (B,) tensors, one entry per
