@@ -150,7 +150,8 @@ def _label_cases(random: Random) -> Sequence[Case]:
     drawn = [("cuda:1", [random.choice([0, 0, 1, 2, 3]) for _ in range(random.randint(5, 40))]) for _ in range(8)]
     named = [(torch.tensor(labels, device=device, dtype=torch.int64), 4) for device, labels in fixed + drawn]
     more = random.randint(5, 12)
-    return [Case(args) for args in [*named, (torch.tensor([0, more - 1, 0], device="cuda:1"), more)]]
+    named.append((torch.tensor([0, more - 1, 0]).to(named[0][0].device), more))
+    return [Case(args) for args in named]
 
 
 # ---- 18.test_pool

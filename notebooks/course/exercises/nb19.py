@@ -225,7 +225,12 @@ def _arrays() -> Iterator[list[str]]:
 
     def noted(way: str) -> Any:
         original = getattr(Tensor, way)
-        return mock.patch.object(Tensor, way, lambda *args, **kwargs: ways.append(way) or original(*args, **kwargs))
+
+        def note(*args: Any, **kwargs: Any) -> Any:
+            ways.append(way)
+            return original(*args, **kwargs)
+
+        return mock.patch.object(Tensor, way, note)
 
     with noted("numpy"), noted("__dlpack__"), noted("tolist"):
         yield ways

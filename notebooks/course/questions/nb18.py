@@ -22,12 +22,12 @@ QUESTIONS = (
     Question(
         "18.no_object",
         "An image without objects: all its regions are background. Its class weights are made by the last of the lines "
-        "above. What is its loss?",
+        "above. What is its loss today?",
         ("0", "the usual loss, about 2.4", "a very large number", "NaN"),
     ),
     Question(
         "18.rpn_gradient",
-        "On one GPU the RPN's weights have `grad is None` after this. And under `nn.DataParallel` on two?",
+        "On one GPU the weight of the RPN's scores has `grad is None` after this. And on two, by `nn.DataParallel`?",
         ("None, too", "a tensor of zeros", "the gradient of the RPN's own loss"),
     ),
 )

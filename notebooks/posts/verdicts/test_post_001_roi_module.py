@@ -182,7 +182,7 @@ def test_kernels_of_the_constructor_are_those_of_one_device():
     ruling="right then",
     because="Calling one has raised since torch 1.5: forward and backward are static, and `.apply` calls them.",
     notebook=MEMORY,
-    words="*Until torch 1.5* this ran",
+    words="*Until torch 1.4* this ran",
 )
 def test_an_instance_of_function_raises():
     x, rois = (tensor.cuda() for tensor in case())
