@@ -1,6 +1,7 @@
 """Answers to exercises of notebooks 00 to 09: unusual ones that are right, and wrong ones that are easy to miss."""
 
 import copy
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import nn
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 
 import vgpu
-from course.exercises import nb03, nb05
+from course.exercises import nb03, nb05, nb09
 from course.learn.check import find_exercise, judge
 
 
@@ -131,6 +132,17 @@ def cleared_before_the_step(model, inputs, steps):
     return losses
 
 
+def by_weight(lines):
+    """A follower has a word of a follower; the longer list of words a reader may write."""
+    return any(w in lines for w in ("peer", "RemoteError", "Failed to recv", "operation timeout", "clients joined"))
+
+
+def in_layers(reports):
+    rest = [(rank, line) for rank, code, line in reports if code != -15 and not by_weight(line)]
+    ((rank, _),) = rest
+    return rank
+
+
 ACCEPTED = [
     ("00.on_gpu", lambda x, k: x.to(k)),
     ("00.on_gpu", entered),
@@ -149,6 +161,9 @@ ACCEPTED = [
     ("05.argument_lists", lambda blobs, names: tuple(tuple(blob[name] for name in names) for blob in blobs)),
     ("05.train", loop_by_hand),
     ("05.train", two_models),
+    ("09.first_to_fail", in_layers),
+    ("09.repeated_steps", lambda killed_in, every: range((killed_in - 1) // every * every + 1, killed_in)),
+    ("09.repeated_steps", lambda killed_in, every: np.arange((killed_in - 1) // every * every + 1, killed_in)),
 ]
 REFUSED = [
     ("00.on_gpu", lambda x, k: torch.tensor(x.tolist(), device=k), "cuts the graph"),
@@ -179,6 +194,23 @@ REFUSED = [
         lambda model, inputs, steps: nb05.train(copy.deepcopy(model), inputs, steps),
         "a copy is not a replica",
     ),
+    (
+        "09.first_to_fail",
+        lambda reports: next(i for i, r in enumerate(reports) if nb09.first_to_fail([*reports]) == r[0]),
+        None,
+    ),
+    (
+        "09.first_to_fail",
+        lambda reports: next(r for r, c, s in reports if c not in (-6, -15) and s[:7] != "Runtime"),
+        "every SIGABRT",
+    ),
+    (
+        "09.first_to_fail",
+        lambda reports: Counter(r for r, _, _ in reports).most_common()[-1][0],
+        "the first in the list",
+    ),
+    ("09.repeated_steps", lambda k, every: [*range((k - 1) // every * every + 1, k + 1)], "the killed step"),
+    ("09.repeated_steps", lambda k, every: [*range((k - 1) // every * every, k)], "the saved step again"),
 ]
 
 
