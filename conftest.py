@@ -13,6 +13,7 @@ from course.live import still_outputs
 
 # Stored outputs were made on virtual GPUs; on a machine with real ones they must come out the same.
 os.environ["FRCNN_LITE_DEVICES"] = "virtual"
+os.environ["VGPUS_QUIET"] = "1"  # and nothing says that those are hidden
 os.environ["FRCNN_LITE_QUIET"] = "1"  # and do not say whether a kernel was in the cache
 os.environ["FRCNN_LITE_LEARN"] = "off"  # and those of a reader who has answered nothing yet
 

@@ -195,6 +195,8 @@ def lab(python: Path, args: list[str]) -> int:
     say("my_notebooks/ holds copies of the series: write into them as you like (make fresh starts again)")
     if subprocess.run([str(python), "-m", "course.my_notebooks"], cwd=ROOT).returncode:
         say("the copies could not be made, for the reason above; JupyterLab opens the series itself")
+    if is_root():
+        say("you are root, so JupyterLab is started with --allow-root; it listens on 127.0.0.1 and asks for its token")
     server = subprocess.Popen([*lab_command(python, ROOT), *args], cwd=ROOT, env=lab_environment())
     while True:
         try:
@@ -215,7 +217,13 @@ def lab_command(python: Path, root: Path) -> list[str]:
         *(str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
         "--ServerApp.contents_manager_class=course.lab.Contents",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",  # nobody asked for a request to PyPI
+        *(["--allow-root"] if is_root() else []),  # in a container there is often nobody else
     ]
+
+
+def is_root() -> bool:
+    """Whether this is a Unix system's administrator, for whom JupyterLab does not start unless it is told to."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def lab_environment() -> dict[str, str]:

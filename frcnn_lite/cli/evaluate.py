@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from frcnn_lite.whole_file import whole_file
 
 from .console import say
+from .devices import fast_device
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     stored = engine.load_run(options.run, best=options.best)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
     pictures = engine.Pictures().held_out(config, options.images or (sys.maxsize if options.data else None))
-    with process_group() as device:
+    with process_group(fast_device()) as device:
         model, batch_size = stored.model.to(device), stored.config.batch_size
         judged = engine.judge(model, pictures, batch_size=batch_size, progress=sys.stderr.isatty())
         if is_main_rank():

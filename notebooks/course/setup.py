@@ -48,6 +48,7 @@ def setup(gpus: int = 2, seed: int = 0) -> list[torch.device]:
     choice = os.environ.get("FRCNN_LITE_DEVICES", "")
     if choice not in _CHOICES:
         raise ValueError(f"FRCNN_LITE_DEVICES must be 'virtual' or 'real', or not set; it is {choice!r}")
+    os.environ["VGPUS_QUIET"] = "1"  # the line below says on what a notebook runs; stderr would become an output
     for message in _MACHINE_WARNINGS:
         warnings.filterwarnings("ignore", message=message)
     print(_choose_devices(gpus, choice))

@@ -137,14 +137,6 @@ def test_other_types_are_named(gpus: object):
         vgpu.enable(gpus)  # type: ignore[arg-type]
 
 
-def test_real_gpus_are_not_hidden_unasked(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(RuntimeError, match=r"2 real GPU\(s\).*force=True"):
-        vgpu.enable(2)
-    assert not vgpu.is_enabled()
-
-
 def test_blocks_nest_and_restore_the_outer_number():
     with vgpu.virtual_gpus(2, force=True):
         with vgpu.virtual_gpus(3) as devices:

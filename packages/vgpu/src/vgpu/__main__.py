@@ -31,14 +31,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS)
     parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
     parser.add_argument("--profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=PROFILE)
-    parser.add_argument("--force", action="store_true", help="also where the machine has real GPUs")
+    parser.add_argument("--force", action="store_true", help="accepted, and without effect")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("program", help="script.py, or a module after -m")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
     options = parser.parse_args(arguments)
     try:
         gpus = switch.check_gpus(options.gpus)
-        switch.enable(gpus, options.force, options.memory, options.profile)
+        switch.enable(gpus, memory=options.memory, profile=options.profile)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
     os.environ |= inherit.for_children(gpus, options.memory, options.profile)

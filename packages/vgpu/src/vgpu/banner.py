@@ -1,8 +1,13 @@
-"""One line that says which machine a program has."""
+"""The lines that say which machine a program has."""
 
 from __future__ import annotations
 
-from vgpu import devices, host, memory, profiles
+import os
+import sys
+
+import torch
+
+from vgpu import devices, host, inherit, memory, profiles
 
 
 def machine() -> str:
@@ -14,6 +19,17 @@ def machine() -> str:
     if size == memory.share(gpus):
         return f"{text}: a share of this machine's {_gib(host.total())}"
     return text
+
+
+def say_what_is_hidden() -> None:
+    """One line on stderr where this machine has real GPUs; the variable keeps every process below this one quiet."""
+    if os.environ.get(inherit.QUIET) == "1" or os.environ.get("LOCAL_RANK", "0") != "0":
+        return
+    real = torch.cuda.device_count()
+    if real:
+        os.environ[inherit.QUIET] = "1"
+        hidden = "real GPU of this machine is" if real == 1 else "real GPUs of this machine are"
+        print(f"vgpu: {real} {hidden} hidden while virtual ones are on", file=sys.stderr)
 
 
 def _gib(nbytes: int) -> str:

@@ -12,7 +12,8 @@ import os
 import pickle
 from pathlib import Path
 
-GPUS, FORCE, MEMORY, PROFILE = "VGPUS", "VGPUS_FORCE", "VGPUS_MEMORY", "VGPUS_PROFILE"
+GPUS, MEMORY, PROFILE = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE"
+QUIET = "VGPUS_QUIET"  # 1: nobody needs to hear that real GPUs are hidden
 CHILDREN = str(Path(__file__).with_name("children"))
 
 
@@ -25,7 +26,7 @@ def for_children(gpus: int, memory: int | str | None = None, profile: str | None
         profile: which GPU they are, as in "h100".
     """
     before = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHILDREN)]
-    told = {GPUS: str(gpus), FORCE: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
+    told = {GPUS: str(gpus), QUIET: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
     chosen = {MEMORY: memory, PROFILE: profile}
     return told | {name: str(value) for name, value in chosen.items() if value is not None}
 

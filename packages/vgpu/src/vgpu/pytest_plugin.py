@@ -6,21 +6,25 @@ Every pytest session on the machine loads this file, so it imports torch where s
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 _MARKER = (
-    "virtual_gpus(gpus=2, force=False, memory=None, profile=None): run the test on this many virtual GPUs, of this "
-    "much memory, that are such GPUs"
+    "virtual_gpus(gpus=2, memory=None, profile=None): run the test on this many virtual GPUs, of this much memory, "
+    "that are such GPUs"
 )
 _EXPECTED = (
     "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
     "found in, does not fail the run"
 )
 _failed = pytest.StashKey[str]()  # why the session has no GPUs although it wants some; empty where it has them
+_said = pytest.StashKey[str]()  # what was said when they came, while pytest kept all output to itself
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--vgpus-memory", default=os.environ.get("VGPUS_MEMORY"), metavar="SIZE", help=memory)
     profile = "which GPU they are: t4, a100-40, a100-80, h100, h200, rtx4090 (default: VGPUS_PROFILE)"
     group.addoption("--vgpus-profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=profile)
-    group.addoption("--vgpus-force", action="store_true", help="also where the machine has real GPUs")
+    group.addoption("--vgpus-force", action="store_true", help="accepted, and without effect")
     group.addoption(
         "--vgpus-no-skips", action="store_true", help="fail if a test that asks for GPUs was skipped, and name it"
     )
@@ -53,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and what reports on a session with virtual GPUs."""
     config.addinivalue_line("markers", _MARKER)
     _switch_on(config, config.option)  # where a conftest.py has loaded this file, nothing above ran
+    sys.stderr.write(config.stash.get(_said, ""))
     if config.stash.get(_failed, ""):
         raise pytest.UsageError(f"--vgpus: {config.stash[_failed]}")
     if _failed in config.stash:
@@ -78,7 +83,9 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
     try:
         # `python -m vgpu -m pytest` was first, or the variable itself
         if options.vgpus is not None or not vgpu.is_enabled():
-            vgpu.enable(options.vgpus, options.vgpus_force, options.vgpus_memory, options.vgpus_profile)
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                vgpu.enable(options.vgpus, memory=options.vgpus_memory, profile=options.vgpus_profile)
+            config.stash[_said] = said.getvalue()
             config.add_cleanup(vgpu.disable)
     except (TypeError, ValueError, RuntimeError) as error:
         config.stash[_failed] = str(error)  # pytest reports errors of usage from `pytest_configure`
@@ -114,7 +121,6 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     args, kwargs = (marker.args, dict(marker.kwargs)) if marker else ((), {})
     if not args and "gpus" not in kwargs:
         kwargs["gpus"] = devices.total() or 2
-    kwargs.setdefault("force", request.config.getoption("vgpus_force"))
     with vgpu.virtual_gpus(*args, **kwargs) as found:
         environment = _children_with(len(found), kwargs.get("memory"), kwargs.get("profile"))
         try:

@@ -15,7 +15,7 @@ def _enable() -> None:
     import vgpu
 
     memory, profile = os.environ.get(inherit.MEMORY), os.environ.get(inherit.PROFILE)
-    vgpu.enable(force=os.environ.get(inherit.FORCE) == "1", memory=memory, profile=profile)
+    vgpu.enable(memory=memory, profile=profile)
 
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.

@@ -14,6 +14,7 @@ from vgpu import (
     attention,
     autocast,
     backward,
+    banner,
     batch_norm,
     comm,
     compiler,
@@ -52,34 +53,31 @@ def enable(
 ) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
-    A second call with the same number does nothing; with another number it changes the machine.
+    A second call with the same number does nothing; with another number it changes the machine. Real GPUs are hidden
+    until then, which one line on stderr says.
 
     Args:
         gpus: 1 to 64; without it, what the environment variable VGPUS says.
-        force: hide real GPUs, too, where the machine has some.
+        force: accepted from programs that were written when real GPUs needed it; it has no effect.
         memory: of each GPU, in bytes or as text such as "64MiB"; more raises OutOfMemoryError. By default that of
             the profile, or a share of the host's: three quarters of it between all, at most 16 GiB each.
         profile: name, memory, capability and multiprocessors of a GPU: a name of `vgpu.profiles.PROFILES`, as "h100".
 
     Raises:
         TypeError, ValueError: for a bad `gpus`, `memory` or `profile`.
-        RuntimeError: if real GPUs are visible and `force` is False.
     """
     gpus, capacity, profile = check_gpus(gpus), accounts.parse_bytes(memory), profiles.check(profile)
     if gpus == devices.total() and capacity in (None, accounts.capacity()) and profile in (None, profiles.chosen()):
         return
-    if not is_enabled() and not force and torch.cuda.is_available():
-        raise RuntimeError(
-            f"this machine has {torch.cuda.device_count()} real GPU(s): virtual ones would hide them. "
-            "Pass force=True (--force on the command line) if that is wanted."
-        )
+    if not is_enabled():
+        banner.say_what_is_hidden()
     # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     start(gpus, visible if visible in ("", "-1") else None, capacity, profile)
 
 
 def start_if_changed(gpus: int, ignored: str | None) -> None:
-    """`enable` for a program that chooses its machine itself, also where real GPUs are visible.
+    """`enable` for a program that chooses its machine itself, and says so itself where it hides real GPUs.
 
     A second call with the same arguments does nothing, so tensors and the current device stay as they are.
 
@@ -176,7 +174,7 @@ def virtual_gpus(
         the devices, `[cuda:0, ...]`.
     """
     before, ignored, capacity, was = devices.total(), devices.ignored(), accounts.capacity(), profiles.chosen()
-    enable(gpus, force, memory, profile)
+    enable(gpus, memory=memory, profile=profile)
     try:
         yield list(devices.PUBLIC[: devices.total()])
     finally:
