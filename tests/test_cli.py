@@ -11,7 +11,6 @@ import time
 from xml.etree import ElementTree
 
 import pytest
-import torch
 from PIL import Image
 
 import frcnn_lite

@@ -248,6 +248,16 @@ def test_lab_opens_the_readers_copy_and_keeps_what_is_stored(tasks, folders):
     assert (settings / "labconfig" / "default_setting_overrides.json").exists()
 
 
+@pytest.mark.parametrize("user", [0, 1000])
+def test_lab_starts_for_root_too_and_says_so(tasks, monkeypatch, capfd, user):
+    """With a JupyterLab that stands in the project's folder, where `python -m` looks first."""
+    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
+    (tasks.ROOT / "jupyterlab.py").write_text("import sys\nprint('allowed', '--allow-root' in sys.argv)\n")
+    assert tasks.lab(Path(sys.executable), []) == 0
+    said = capfd.readouterr().out
+    assert f"allowed {user == 0}\n" in said and ("you are root" in said) is (user == 0)
+
+
 def test_lint_lets_every_tool_report_and_fails_when_one_does(tasks, capfd):
     """With tools of the same names that stand in the project's folder, where `python -m` looks first."""
     (tasks.ROOT / "ruff.py").write_text("import sys\nprint('ruff', sys.argv[1])\nsys.exit(sys.argv[1] == 'format')\n")

@@ -1,6 +1,9 @@
 """notebook.setup: one line, the right devices, safe to call again."""
 
+import os
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -9,6 +12,9 @@ import torch
 
 import vgpu
 from course import setup as notebook
+from course.files import SCRIPTS
+
+ONE_GPU = SCRIPTS.parents[1] / "packages" / "vgpu" / "tests" / "one_gpu"
 
 BANNER = (
     "2 virtual GPUs: cuda:0, cuda:1. Devices, results and errors as on real ones; "
@@ -84,6 +90,17 @@ def test_one_real_gpu_is_too_few_and_the_banner_says_so(real, capsys):
     real(1)
     notebook.setup(gpus=2)
     assert "This machine has 1 real." in capsys.readouterr().out and vgpu.is_enabled()
+
+
+def test_with_one_real_gpu_a_notebook_prints_what_is_stored():
+    """On the machine that packages/vgpu makes up. What a cell switches on itself adds nothing on stderr, either."""
+    program = "import os, vgpu\nfrom course.setup import setup\nsetup(gpus=2)\nvgpu.disable()\nvgpu.enable(2)\n"
+    program += "vgpu.disable()\nos.environ['FRCNN_LITE_DEVICES'] = ''\nsetup(gpus=2)\nvgpu.disable()\nsetup(gpus=1)\n"
+    environment = {name: value for name, value in os.environ.items() if name != "VGPUS_QUIET"}
+    environment["PYTHONPATH"] = str(ONE_GPU)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.startswith(BANNER) and done.stderr == "", done.stderr
+    assert "This machine has 1 real." in done.stdout and done.stdout.endswith("1 real GPU: cuda:0.\n")
 
 
 def test_demanding_real_gpus(real, monkeypatch):

@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,7 @@ def broken(tmp_path, monkeypatch):
     doctor.ask_torch.cache_clear()
 
 
+ONE_GPU = Path(__file__).resolve().parents[2] / "vgpu" / "tests" / "one_gpu"
 WORKING_TORCH = """
 __version__ = {version!r}
 class version: cuda = None
@@ -105,6 +107,17 @@ def test_devices_are_counted(broken, devices, says):
     broken(torch=WORKING_TORCH.format(version="2.15.0", devices=devices))
     found = doctor.check_devices()
     assert found.ok and found.message.startswith(says)
+
+
+@pytest.mark.skipif(not ONE_GPU.is_dir(), reason="installed from no checkout, which alone makes a GPU up")
+def test_one_real_gpu_is_hidden_while_virtual_ones_are_tried(monkeypatch):
+    pytest.importorskip("vgpu", reason="tries virtual GPUs")
+    monkeypatch.setenv("PYTHONPATH", str(ONE_GPU), prepend=os.pathsep)
+    doctor.ask_torch.cache_clear()
+    devices, scatter = doctor.check_devices(), doctor.check_scatter()
+    doctor.ask_torch.cache_clear()
+    assert devices.message == "1 CUDA device; notebooks that need more use virtual GPUs"
+    assert scatter.ok, scatter
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,9 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
 
 
 def test_torch_finds_one_gpu_there_which_computes_nothing():
-    done = run("-c", f"import torch; print(torch.cuda.is_available(), torch.accelerator.device_count()); {TELL}")
-    assert done.stdout == "True 1\n" and "this GPU is made up" in done.stderr
+    ask = "print(torch.cuda.is_available(), torch.accelerator.device_count(), torch.cuda.get_device_name())"
+    done = run("-c", f"import torch; {ask}; torch.ones(1, device='cuda')")
+    assert done.stdout == "True 1 made up\n" and done.returncode == 1, done.stderr
 
 
 def test_blocks_switches_and_bad_numbers(tmp_path):
@@ -86,4 +87,3 @@ def test_a_pytest_session(tmp_path, workers):
 def test_the_variable_where_the_start_up_file_is_installed():
     done = run("-c", f"import sys; exec({autostart.LINE!r})\n{TELL}", VGPUS="2")
     assert done.stdout == "2 cuda:1\n" and done.stderr == LINE, done.stderr
-
