@@ -134,6 +134,22 @@ def test_a_question_is_answered_by_a_guess_and_a_message_surely() -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this.",
+        "init.cc:1141 (initTransportsRank) NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_R",
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
+        "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
+    ],
+)
+def test_two_ranks_on_one_gpu_are_known_by_the_words_of_old_and_new_nccl(words: str) -> None:
+    assert answer(words).sure and matching(words)[0].id == "duplicate-gpu"
+    assert (
+        matching(f"CUDA_VISIBLE_DEVICES=MIG-89c850dc-38e3-57df-85c7-690c186b68e9\n{words}")[0].id == "mig-one-instance"
+    )
+
+
+@pytest.mark.parametrize(
     "place", [*VOCABULARY["places"], *VOCABULARY["subjects"]], ids=lambda place: place["entries"][0]
 )
 def test_a_guess_by_place_or_subject_names_entries(place: dict[str, list[str]]) -> None:

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import warnings
+from unittest import mock
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ import vgpu
 
 # Until torch 2.13 a reduction is boxed for good before anybody can see which one it is.
 SEES_REDUCTIONS = hasattr(dist.ReduceOp, "unbox")
+NCCL_2_30 = not torch.__version__.startswith(("2.11", "2.12", "2.13"))  # brought by torch, with words of its own
 
 
 def here(*values: float) -> torch.Tensor:
@@ -94,10 +96,15 @@ def disagreements(rank: int) -> None:
 def devices(rank: int) -> None:
     """A rank that has forgotten set_device meets another one on its GPU; one that forgets it later, nobody."""
     dist.init_process_group("nccl")
-    with pytest.raises(
-        dist.DistBackendError, match=r"(?s)ncclInvalidUsage.*Duplicate GPU detected : rank 1 and rank 0 bo"
-    ):
-        dist.all_reduce(torch.ones(1, device="cuda:0"))
+    x, words = torch.ones(1, device="cuda:0"), "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000"
+    if NCCL_2_30:
+        words = "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this con"
+    with pytest.raises(dist.DistBackendError, match=f"(?s)ncclInvalidUsage.*{words}"):
+        dist.all_reduce(x)
+    if NCCL_2_30:
+        with mock.patch.dict(os.environ, {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}):
+            dist.all_reduce(x, group=dist.new_group())
+        assert x.tolist() == [2]
     dist.all_reduce(here(1.0))
     elsewhere = torch.ones(1, device="cuda:2") if rank else here(1.0)
     with pytest.raises(RuntimeError, match="simulated only: rank 1 communicates on a device that it has not used"):

@@ -1,8 +1,8 @@
 """Whether the ranks of a group call the same collective: where they do not, NCCL hangs or adds up garbage.
 
 Real GPUs give no error for most of this, so what raises here is marked as simulated only. Two ranks on one GPU are
-refused by NCCL itself, in the words used here (init.cc of NCCL). The ranks tell each other over gloo, before each
-collective, what they are about to do.
+refused by NCCL itself, in the words used here (init.cc of NCCL): those of the NCCL that a torch of this version brings.
+The ranks tell each other over gloo, before each collective, what they are about to do.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, en
 
 _DTYPES = tuple(sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str))
 _HEAD = 5  # what stands before the counts
+# NCCL 2.30 has new words for two ranks on one GPU, and a variable that allows it; torch 2.13 brings 2.29.7, 2.14 2.30.7
+_MAY_SHARE = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 14)
 
 
 class Call(NamedTuple):
@@ -46,7 +48,7 @@ def check(found: groups.Route, call: Call) -> None:
     told = _exchange(found, call)
     gpus = tuple(row[_HEAD - 1] for row in told)
     for rank, gpu in enumerate(gpus):
-        if gpu in gpus[:rank]:
+        if gpu in gpus[:rank] and not _sharing():
             raise _duplicate(gpus.index(gpu), rank, gpu)
     _check_communicators(found, gpus)
     size = found.size
@@ -77,11 +79,20 @@ def _gpu(ordinal: int) -> int:
     return machine << 20 | (devices.physical(ordinal) + 1) << 12
 
 
+def _sharing() -> bool:
+    return _MAY_SHARE and os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE", "0") != "0"
+
+
 def _duplicate(first: int, second: int, gpu: int) -> Exception:
+    words = f"Duplicate GPU detected : rank {second} and rank {first} both on CUDA device {gpu & 0xFFFFF:x}"
+    if _MAY_SHARE:
+        words = (
+            "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this "
+            "configuration."
+        )
     return dist.DistBackendError(
         "NCCL error in: ncclCommInitRankConfig, invalid usage (run with NCCL_DEBUG=WARN for details)\n"
-        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
-        f"Duplicate GPU detected : rank {second} and rank {first} both on CUDA device {gpu & 0xFFFFF:x}"
+        f"ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n{words}"
     )
 
 
