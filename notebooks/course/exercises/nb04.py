@@ -139,8 +139,15 @@ def _event_cases(random: Random) -> Sequence[Case]:
         [(a, "set_device", 1), (a, "enter", 3), (a, "exit"), (a, "new tensor")],
         [(a, "enter", 1), (a, "enter", 2), (a, "exit"), (a, "exit"), (a, "new tensor")],
         [(a, "enter", 1), (a, "set_device", 2), (a, "new tensor"), (a, "exit"), (a, "new tensor")],
+        [("loader", "set_device", 3), ("writer", "new tensor"), (a, "enter", 1), ("loader", "cpu"), (b, "cpu")],
     ]
     return [Case((events,)) for events in [*fixed, *(_drawn_events(random) for _ in range(20))]]
+
+
+def _same_devices(given: Any, expected: list[int]) -> bool:
+    """A device may be a number, a name or a torch.device."""
+    numbers = [torch.device(each).index if isinstance(each, str | torch.device) else each for each in given]
+    return numbers == expected
 
 
 def _drawn_events(random: Random) -> list[Event]:
@@ -263,6 +270,13 @@ class _Rounded(_Buffer):
         return super().forward(x) + 7 * len(x) - 7 * len(x)  # 7: so that a batch and its halves round differently
 
 
+class _Mixed(_Buffer):
+    """a layer that mixes each row with one from the other end of the batch, as mixup does"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x + x.flip(0) / 2)
+
+
 class _Relative(_Buffer):
     """a layer that measures each row by those beside it while it trains, as batch norm does"""
 
@@ -279,7 +293,7 @@ class _OwnModule(Trial):
 
 
 _RIGHT = (_Buffer, _Weight, _Unsaved, _Moved, _Rounded)
-_WRONG = (_Plain, _Listed, _Function, _Numbered, _Guarded, _Relative)
+_WRONG = (_Plain, _Listed, _Function, _Numbered, _Guarded, _Mixed, _Relative)
 
 
 def same_on_two_gpus(module: nn.Module, x: Tensor) -> None:
@@ -311,6 +325,19 @@ def _bit_for_bit(module: nn.Module, x: Tensor) -> None:
 
 def _in_evaluation(module: nn.Module, x: Tensor) -> None:
     same_on_two_gpus(module.eval(), x)
+
+
+def _second_replica(module: nn.Module, x: Tensor) -> None:
+    found = nn.parallel.replicate(module, [0, 1])[1](x.to("cuda:1"))
+    torch.testing.assert_close(found.to("cuda:0"), module(x))
+
+
+def _sums_only(module: nn.Module, x: Tensor) -> None:
+    torch.testing.assert_close(nn.DataParallel(module, [0, 1])(x).sum(), module(x).sum())
+
+
+def _bits_in_evaluation(module: nn.Module, x: Tensor) -> None:
+    _bit_for_bit(module.eval(), x)
 
 
 def _returns_the_comparison(module: nn.Module, x: Tensor) -> bool:
@@ -405,8 +432,8 @@ def _layer_cases(random: Random) -> Sequence[Case]:
     """Layers on the CPU and on a GPU, and replicas on two GPUs, which list no parameters."""
     cases = []
     for width in (2, 3, *(random.randint(4, 99) for _ in range(5))):
-        array = np.ones((4, width), dtype=np.float32)
-        layer = _Layer(width, 1).cuda()  # noqa: FL001 any GPU
+        array = np.array([[random.random() for _ in range(width)] for _ in range(4)], dtype=np.float32)
+        layer = _Layer(width, 1, bias=width % 2 == 0).cuda()  # noqa: FL001 any GPU
         for each in (layer, *_replicas(layer), _Layer(width, 1)):
             cases += [_Entered((each, array), current=current) for current in (0, 1)]
     return cases
@@ -431,35 +458,45 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "passes for every module",
-                "your test passes for every module, right or wrong. It uses one GPU, or one row; or it looks only at "
-                "weights and buffers, and those always follow their replica.",
+                "this is how a test ends that passes for every module, right or wrong. One that uses a single GPU "
+                "or a single row does, and so does one that looks only at weights and buffers, because those "
+                "always follow their replica.",
                 "NVIDIA/apex pull request 1711, 2023, on a parallel test that ran on a single GPU",
                 answers=(_one_gpu, _one_row, _parameters_of_replicas, _state_of_replicas),
             ),
             Mistake(
                 "shapes only",
-                "no number makes your test fail: it compares shapes, or returns a comparison without an `assert`. A "
-                "module that skips its scale on cuda:1 gives the right shapes.",
+                "this is how a test ends that no number can make fail, such as one that compares shapes, or that "
+                "returns a comparison without an `assert`. A module that skips its scale on cuda:1 gives the "
+                "right shapes.",
                 "the counter of pytorch/pytorch issue 2864, 2017: every shape is right, and nothing raises",
                 answers=(_shapes_only, _runs_only, _returns_the_comparison),
             ),
             Mistake(
                 "bit for bit",
-                "your test compares bit for bit. A right module may round differently where a GPU has fewer rows, so "
-                "leave room for the last digits: `torch.testing.assert_close`.",
+                "this is how a test ends that compares bit for bit. A right module may round differently where a "
+                "GPU has fewer rows, so leave room for the last digits: `torch.testing.assert_close`.",
                 "asked about in pytorch/pytorch issue 14007, 2018",
                 answers=(_bit_for_bit,),
             ),
             Mistake(
                 "in evaluation",
-                "your test calls `module.eval()`. One of the modules is wrong in training alone: it measures each row "
-                "by those on the same GPU, as batch norm does (notebook 02). Test the mode in which a module is used.",
-                answers=(_in_evaluation,),
+                "this is how a test ends that never trains a part of the batch: it calls `module.eval()`, or it "
+                "gives the second GPU all rows. One of the modules is wrong in training alone, because it "
+                "measures each row by those on the same GPU, as batch norm does (notebook 02). Test the mode in "
+                "which a module is used, and divide the batch as `nn.DataParallel` does.",
+                answers=(_in_evaluation, _bits_in_evaluation, _second_replica),
+            ),
+            Mistake(
+                "one number of all rows",
+                "this is how a test ends that compares a sum or a mean. One of the modules mixes rows, of which a GPU "
+                "has only its own, and the sum over all rows is the same in any order.",
+                answers=(_sums_only,),
             ),
             Mistake(
                 "attributes only",
-                "your test looks at the tensors among the attributes. It misses those in a list, a device and a "
-                "function, and it fails where `forward` moves the tensor itself.",
+                "this is how a test ends that looks at the tensors among the attributes. It misses those in a "
+                "list, a device and a function, and it fails where `forward` moves the tensor itself.",
                 "tensors in a list that stay behind: pytorch/pytorch issue 29807, 2019",
                 answers=(_attributes_of_replicas,),
             ),
@@ -471,6 +508,7 @@ EXERCISES = (
         "'set_device' or 'device' or 'enter', k) or (thread, 'exit' or 'cpu' or 'new tensor').",
         reference=current_device,
         cases=_event_cases,
+        agree=_same_devices,
         hints=(
             "Keep a device for each thread, in a dict. What is a thread's first one?",
             "`with torch.cuda.device(k)` is 'enter', and puts back on 'exit' what was current before: a stack.",
@@ -479,66 +517,71 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "the CPU resets it",
-                "you set the device back to 0 after work on the CPU. Nothing but set_device and a context changes it.",
-                "the post on a multi-GPU Faster R-CNN, about 2017",
+                "this is what comes out when work on the CPU sets the device back to 0. Nothing but set_device "
+                "and a context changes it.",
                 answers=(_cpu_resets,),
             ),
             Mistake(
                 "one for all threads",
-                "you kept one current device for the whole process. Each thread has its own and starts with 0.",
+                "this is the device of a process in which all threads share one. Each thread has its own, and "
+                "starts with 0.",
                 "a loader's thread that uses GPU 0: meta-pytorch/torchrec pull request 1742, 2024",
                 answers=(_one_for_all,),
             ),
             Mistake(
                 "a call without with",
-                "you let `torch.cuda.device(k)` change the device when it is called. It does so when it is entered.",
+                "this is what comes out when `torch.cuda.device(k)` changes the device as soon as it is called. "
+                "It does so when it is entered.",
                 "pytorch/pytorch issue 1608, 2017",
                 answers=(_call_is_enough,),
             ),
             Mistake(
                 "thread inherits",
-                "you let a new thread start with the device of the thread that starts it. It starts with 0, wherever "
-                "the others are.",
+                "this is what comes out when a new thread starts with the device of the thread that starts it. It "
+                "starts with 0, wherever the others are.",
                 "what pfnet/pytorch-pfn-extras pull request 726, 2023, repairs in its profiler's thread",
                 answers=(_thread_inherits,),
             ),
             Mistake(
                 "exit goes to 0",
-                "you set the device to 0 where a `with` ends. It goes back to what was current before the `with`.",
+                "this is what comes out when the end of a `with` sets the device to 0. It goes back to what was "
+                "current before the `with`.",
                 "what cupy/cupy issue 7466, 2023, met in CuPy before version 12",
                 answers=(_exit_to_zero,),
             ),
             Mistake(
                 "none at first",
-                "you gave a thread no device until it chooses one. It starts with cuda:0.",
+                "this is what comes out when a thread has no device until it chooses one. It starts with cuda:0.",
                 answers=(_none_at_first,),
             ),
             Mistake(
                 "exit changes nothing",
-                "you left the device as it is where a `with` ends. It goes back to what was current before the `with`.",
+                "this is what comes out when the end of a `with` changes nothing. It goes back to what was "
+                "current before the `with`.",
                 answers=(_exit_ignored,),
             ),
             Mistake(
                 "one device remembered",
-                "you kept one device to go back to for each thread. A `with` inside a `with` overwrites it: keep a "
-                "stack.",
+                "this is what comes out when each thread remembers a single device to go back to. A `with` inside "
+                "a `with` overwrites it: keep a stack.",
                 answers=(_one_remembered,),
             ),
             Mistake(
                 "a with wins",
-                "you let a `with` win over a `set_device` inside it. `set_device` works at once, also in there.",
+                "this is what comes out when a `with` wins over a `set_device` inside it. `set_device` works at "
+                "once, also in there.",
                 answers=(_with_wins,),
             ),
             Mistake(
                 "outlives the with",
-                "you let a `set_device` inside a `with` outlive it. At its end the `with` puts back what was current "
-                "before it, whatever was set in between.",
+                "this is what comes out when a `set_device` inside a `with` outlives it. At its end the `with` "
+                "puts back what was current before it, whatever was set in between.",
                 answers=(_outlives_the_with,),
             ),
             Mistake(
                 "new tensors only",
-                "you returned the devices of the new tensors. The list has an entry for *every* event, the device "
-                "right after it.",
+                "these are the devices of the new tensors alone. The list has an entry for *every* event, the "
+                "device right after it.",
                 answers=(_new_tensors_only,),
             ),
         ),
@@ -558,20 +601,22 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "the first of parameters()",
-                "you asked the first of `layer.parameters()`. This layer belongs to a replica, and a replica lists no "
-                "parameters. Ask its weight by name.",
+                "this is what the first of `layer.parameters()` leads to. This layer belongs to a replica, and a "
+                "replica lists no parameters. Ask its weight by name.",
                 "pytorch/pytorch issue 40457, 2020",
                 answers=(_first_parameter,),
             ),
             Mistake(
                 "the CPU otherwise",
-                "you fall back to the CPU where there are no parameters. Every replica then says that it is there.",
+                "this is what a function gives that falls back to the CPU where a layer lists no parameters. No "
+                "replica lists any, so its array stays on the CPU.",
                 "huggingface/sentence-transformers pull request 2614, 2024, does so for models without weights",
                 answers=(_first_parameter_or(lambda: torch.device("cpu")),),
             ),
             Mistake(
                 "the current device",
-                "you took the current device. It belongs to the thread that asks, not to the layer.",
+                "this is what a function gives that takes the current device. It belongs to the thread that asks, "
+                "not to the layer.",
                 "facebookresearch/fairscale pull request 606, 2021",
                 answers=(
                     _bare_cuda,
@@ -580,7 +625,8 @@ EXERCISES = (
             ),
             Mistake(
                 "cuda:0 for all",
-                "you named cuda:0. The replica on cuda:1 then gets its array on the wrong GPU.",
+                "this is what a function gives that names cuda:0. The replica on cuda:1 then gets its array on "
+                "the wrong GPU.",
                 "csuhan/s2anet issue 136, 2022",
                 answers=(_always_zero,),
             ),

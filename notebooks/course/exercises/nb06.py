@@ -162,7 +162,7 @@ def _loss_cases(random: Random) -> Sequence[Case]:
         "a sum of means": _sum_of_means,
         NO_EMPTY_PART: _stops_at_no_rows,
     }
-    factor = 1 + random.randint(1, 999) / 1000
+    factor = 1 + random.randint(10, 50) / 1000  # near 1, so that a loose tolerance does not see it
     programs = [Program(name, run) for name, run in fixed.items()]
     programs.append(Program(f"{factor} times the mean", lambda *arguments: factor * _right(*arguments)))
     return [Trial((program,)) for program in programs]
@@ -222,7 +222,7 @@ def _is_near_the_formula(cases: Sequence[Case], given: Sequence[Any]) -> bool:
 
 
 def _row_cases(random: Random) -> Sequence[Case]:
-    fixed = [(60, 4, 640, 3200), (60, 4, 640, 0), (8, 3, 100, 100), (16, 2, 10, 500)]
+    fixed = [(60, 4, 640, 3200), (60, 4, 640, 0), (8, 3, 100, 100), (16, 2, 10, 500), (3, 8, 100, 100)]
     drawn = [
         (random.randint(8, 96), random.randint(2, 8), row := random.randint(10, 900), random.randint(0, 12) * row)
         for _ in range(25)
@@ -247,44 +247,46 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "without what is gathered",
-                "you left out what `gather` makes: the outputs of all rows once more, on GPU 0.",
+                "these are the bytes without what `gather` makes: the outputs of all rows once more, on GPU 0.",
                 "the question of huggingface/transformers issue 279, 2019",
                 answers=(_without_gather,),
             ),
             Mistake(
                 "without the optimizer",
-                "you forgot what the optimizer keeps, for Adam twice the size of the weights.",
+                "these are the bytes without what the optimizer keeps, for Adam twice the size of the weights.",
                 "an answer in codertimo/BERT-pytorch issue 10, 2018",
                 answers=(_without_optimizer,),
             ),
             Mistake(
                 "split evenly",
-                "you split the model over the GPUs. DataParallel splits rows; weights it copies whole, for one step.",
-                "a guide of 2017: replicate splits the model evenly over N devices",
+                "these are the bytes of a model that is split over the GPUs. DataParallel splits rows; weights it "
+                "copies whole, for one step.",
                 answers=(_split_weights,),
             ),
             Mistake(
                 "an optimizer on every GPU",
-                "you gave every GPU an optimizer's state. Replicas live for one step, and the only optimizer belongs "
-                "to the weights on GPU 0.",
-                "right for DistributedDataParallel, with an optimizer in each process: PyTorch 2.15, 2026",
+                "these are the bytes of GPUs that have an optimizer's state each, as under "
+                "DistributedDataParallel. Replicas live for one step, and the only optimizer belongs to the "
+                "weights on GPU 0.",
                 answers=(_optimizer_everywhere,),
             ),
             Mistake(
                 "moved, not copied",
-                "you moved outputs that are copied. `gather` writes all rows into a new tensor, those of GPU 0 as "
-                "well, and the outputs of the replicas are still there.",
+                "these are the bytes of outputs that are moved. `gather` writes all rows into a new tensor, those "
+                "of GPU 0 as well, and the outputs of the replicas are still there.",
                 answers=(_own_rows_not_copied, _moved),
             ),
             Mistake(
                 "no copies of the weights",
-                "you left the weights on GPU 0 alone. Each replica has a copy of all of them until backward is over.",
+                "these are the bytes of GPUs of which the first alone has the weights. Each replica has a copy of "
+                "all of them until backward is over.",
                 answers=(_no_copies_of_the_weights,),
             ),
             Mistake(
                 "gradients",
-                "you counted gradients. At this moment there are none: `zero_grad()` has made them None, and backward "
-                "has not begun.",
+                "these are the bytes with the size of the weights once more, on GPU 0 or on all. A copy of them "
+                "is on the other GPUs only, since the replica of GPU 0 uses the weights themselves. And there are "
+                "no gradients at this moment: `zero_grad()` has made them None, and backward has not begun.",
                 answers=(_with_gradients, _gradients_everywhere),
             ),
         ),
@@ -304,32 +306,35 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "even parts",
-                "your test gives every GPU the same number of rows. There the mean of means is right, but balancing "
-                "makes the parts uneven.",
+                "this is how a test ends in which every GPU has the same number of rows. There the mean of means "
+                "is right, but balancing makes the parts uneven.",
                 "asked about in airsplay/lxmert issue 17, 2019",
                 answers=(_with_even_parts,),
             ),
             Mistake(
                 "a row for each",
-                "your test has a row for every GPU. With `first=0` the first has none, and the mean of no rows is nan.",
+                "this is how a test ends in which every GPU has a row. With `first=0` the first has none, and the "
+                "mean of no rows is nan.",
                 "gpu0_bsz 0 in Link-Li/Balanced-DataParallel issue 8, 2020",
                 answers=(_with_a_row_for_each,),
             ),
             Mistake(
                 "it runs",
-                "your test asks only whether a number comes back. A wrong loss is a number too, and training runs.",
+                "this is how a test ends that asks only whether a number comes back. A wrong loss is a number "
+                "too, and training runs.",
                 "a step that runs was taken for a right one in airsplay/lxmert issue 17, 2019",
                 answers=(_runs,),
             ),
             Mistake(
                 "all rows alike",
-                "your test gives all rows the same loss. Then the mean of any of them is the mean of all.",
+                "this is how a test ends in which all rows have the same loss. Then the mean of any of them is "
+                "the mean of all.",
                 answers=(_all_alike,),
             ),
             Mistake(
                 "bit for bit",
-                "your test compares bit for bit. A right program may add in a different order, on which the last "
-                "digits of a float depend: use `torch.allclose`.",
+                "this is how a test ends that compares bit for bit. A right program may add in a different order, "
+                "on which the last digits of a float depend: use `torch.allclose`.",
                 "asked about in pytorch/pytorch issue 14007, 2018",
                 answers=(_bit_for_bit,),
                 recognise=_is_bit_for_bit,
@@ -351,33 +356,33 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "as few as possible",
-                "you gave the first GPU as few rows as possible. The others take over what it loses, and are the full "
-                "ones now.",
+                "this is the number of rows of a first GPU that gets as few as possible. The others take over "
+                "what it loses, and are the full ones now.",
                 "gpu0_bsz 1 of a batch of 158 in Link-Li/Balanced-DataParallel issue 13, 2021; 0 in issue 8, 2020",
                 answers=(_one, _none),
             ),
             Mistake(
                 "even shares",
-                "you gave all GPUs the same. That is what DataParallel does.",
+                "this is the number of rows when all GPUs get the same. That is what DataParallel does.",
                 "the question of pytorch/pytorch issue 11730, 2018",
                 answers=(_even,),
             ),
             Mistake(
                 "where the rows go",
-                "you took rows from the first GPU until its extra was made up for, and forgot that the others take "
-                "these rows over, and grow.",
+                "this is the number of rows when the first GPU loses rows until its extra is made up for. The "
+                "others take these rows over, and grow.",
                 answers=(_others_do_not_grow, _others_do_not_grow_from_0, _others_do_not_grow_rounded_up),
             ),
             Mistake(
                 "the smaller of two",
-                "you found the best peak, and of the numbers that reach it the smallest. The largest is asked for: it "
+                "this is the smallest of the numbers that reach the best peak. The largest is asked for: it "
                 "leaves less work to the others.",
                 answers=(_smaller_of_two,),
             ),
             Mistake(
                 "a rounded formula",
-                "your formula is right for rows that can be cut into pieces. Rows are whole: compare the peaks of the "
-                "numbers around it.",
+                "this is near the formula for rows that can be cut into pieces. Rows are whole: compare the peaks "
+                "of the numbers around it.",
                 answers=(_rounded,),
                 recognise=_is_near_the_formula,
             ),

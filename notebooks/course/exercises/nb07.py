@@ -11,7 +11,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, distributed, nn
-from torch.distributed.nn.functional import all_reduce
+from torch.distributed.nn.functional import all_gather, all_reduce
+from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import parameters_to_vector
 from torch.optim import SGD, Adam, Optimizer
 from torch.utils.data import DistributedSampler
 
@@ -19,6 +21,7 @@ from course.learn.exercise import TODO, Case, Exercise, Mistake, Trial
 from course.ranks import RanksFailed, ranks
 
 LEAF = re.compile("leaf Variable that requires grad")  # autograd refuses to change a parameter in place
+WRAPPED = "wrapped in DistributedDataParallel"
 LIMIT = 3.0  # seconds in a collective after which ranks count as waiting for each other
 Rows = Sequence[Sequence[float]]
 _known: dict[tuple[str, str], Any] = {}  # what the answers of this file give, which starts processes once
@@ -85,8 +88,10 @@ class _Steps(OnRanks):
     def on_rank(self, function: Callable[..., Any]) -> Any:
         kind, parts = self.args
         rows = torch.tensor(parts[distributed.get_rank()], dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
-        net = nn.Linear(2, 1, bias=False, dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
-        nn.init.constant_(net.weight, 0.5)
+        net = nn.Linear(2, 1, dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
+        for parameter in net.parameters():
+            nn.init.constant_(parameter, 0.5)
+            parameter.grad = torch.full_like(parameter, 2.0 + distributed.get_rank())  # of a step before
         optimizer: Optimizer = {"SGD": SGD, "Adam": Adam}[kind](net.parameters(), lr=0.1)
         sent: list[bool] = []  # whether what is handed to all_reduce is a result that backward could go through
         original = distributed.all_reduce
@@ -95,16 +100,21 @@ class _Steps(OnRanks):
             sent.append(tensor.grad_fn is not None)
             return original(tensor, *args, **kwargs)
 
+        def refuse(*args: Any, **kwargs: Any) -> None:
+            raise RuntimeError(WRAPPED)
+
         distributed.all_reduce = note
+        DistributedDataParallel.__init__ = refuse  # type: ignore[method-assign]
         for _ in range(2):
             try:
                 if function(net, optimizer, rows[:, :2], rows[:, 2:]) is TODO:
                     return TODO
             except RuntimeError as error:
-                if not LEAF.search(str(error)):
+                if not (LEAF.search(str(error)) or str(error) == WRAPPED):
                     raise
                 return str(error)
-        return net.weight[0].tolist(), None if net.weight.grad is None else net.weight.grad[0].tolist(), any(sent)
+        gradients = [None if parameter.grad is None else parameter.grad.tolist() for parameter in net.parameters()]
+        return parameters_to_vector(net.parameters()).tolist(), gradients, any(sent)
 
     def joined(self, given: list[Any]) -> Trained:
         if error := next((one for one in given if isinstance(one, str)), ""):
@@ -178,6 +188,24 @@ def _never_zeroed(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     optimizer.step()
 
 
+def _zeroed_at_the_end(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    _never_zeroed(net, optimizer, x, y)
+    optimizer.zero_grad()
+
+
+def _one_parameter(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    distributed.all_reduce(net.weight.grad)
+    net.weight.grad /= distributed.get_world_size()
+    optimizer.step()
+
+
+def _with_ddp(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    ddp = DistributedDataParallel(net)
+    _alone(ddp, optimizer, x, y)
+
+
 def _weights_averaged_under_autograd(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     _alone(net, optimizer, x, y)
     for parameter in net.parameters():
@@ -186,7 +214,11 @@ def _weights_averaged_under_autograd(net: Any, optimizer: Optimizer, x: Tensor, 
 
 
 def _refused_by_autograd(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    return any(trained.error for trained in given)
+    return any(LEAF.search(trained.error) for trained in given)
+
+
+def _wrapped(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return any(trained.error == WRAPPED for trained in given)
 
 
 def _through_the_loss(cases: Sequence[Case], given: Sequence[Any]) -> bool:
@@ -195,7 +227,7 @@ def _through_the_loss(cases: Sequence[Case], given: Sequence[Any]) -> bool:
 
 def _equal_gradients_and_other_weights(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     gradients = [trained.seen[0] for trained in given]
-    return all(one is not None and one == other for one, other in gradients) and all(
+    return all(None not in one and one == other for one, other in gradients) and all(
         trained.weights[0] != trained.weights[1] for trained in given
     )
 
@@ -248,6 +280,10 @@ def _in_blocks(rank: int, world_size: int, epoch: int) -> Sequence[int]:
     return _shuffled(epoch)[rank * each : (rank + 1) * each]
 
 
+def _own_half(rank: int, world_size: int, epoch: int) -> Sequence[int]:
+    return [row for row in _shuffled(epoch) if row % world_size == rank]
+
+
 def _one_rank_forgets(who: int, rank: int, world_size: int, epoch: int) -> Sequence[int]:
     return _sampled(rank, world_size, 0 if rank == who else epoch)
 
@@ -261,6 +297,7 @@ def _programs(random: Random) -> Sequence[Case]:
     right: dict[str, Deal] = {
         f"a sampler with the seed {seed} and set_epoch": partial(_sampled, seed=seed),
         "a shuffle for each epoch, cut into blocks": _in_blocks,
+        "the same half on each rank, shuffled for each epoch": _own_half,
     }
     wrong: dict[str, Deal] = {
         "a sampler without set_epoch": lambda rank, world_size, epoch: _sampled(rank, world_size, 0),
@@ -313,6 +350,12 @@ def _all_rows_on_each(program: Call) -> None:
     assert program(0, 2, 0) != program(0, 2, 1)
 
 
+def _new_rows(program: Call) -> None:
+    for epoch in (0, 1):
+        assert sorted([*program(0, 2, epoch), *program(1, 2, epoch)]) == list(range(12))
+    assert set(program(0, 2, 0)) != set(program(0, 2, 1))
+
+
 def _counts_alone(program: Call) -> None:
     for epoch in (0, 1):
         assert len(program(0, 2, epoch)) == len(program(1, 2, epoch)) == 6
@@ -337,16 +380,21 @@ class Normalised:
         def told(values: list[list[float]]) -> str:
             return " and ".join(f"[{', '.join(f'{value:.3f}' for value in own)}]" for own in values)
 
+        if not self.outputs:
+            return "an error, where a rank has no rows"
         return f"{told(self.outputs)} with the gradients {told(self.gradients)}"
 
 
 class _Norm(OnRanks):
-    """args: the rows of each rank, one number a row. The gradient is that of a sum over the rows of both ranks."""
+    """args: the rows of each rank, a number x for each. The columns are x and x squared.
+
+    The gradient is that of a sum over the rows of both ranks.
+    """
 
     def on_rank(self, function: Callable[..., Any]) -> Any:
         rank = distributed.get_rank()
         own = torch.tensor(self.args[0][rank], dtype=torch.float64)
-        x = own.view(-1, 1).cuda().requires_grad_()  # noqa: FL001 the rank's own
+        x = torch.stack([own, own.square()], 1).cuda().requires_grad_()  # noqa: FL001 the rank's own
         output = function(x)
         if output is TODO:
             return TODO
@@ -356,13 +404,22 @@ class _Norm(OnRanks):
         gradient = torch.zeros_like(x) if x.grad is None else x.grad
         return output.detach().flatten().tolist(), gradient.flatten().tolist()
 
+    def _run(self, function: Callable[..., Any]) -> Any:
+        """A rank without rows comes last: what fails with it alone is a result like others, and has none."""
+        try:
+            return super()._run(function)
+        except RanksFailed:
+            if all(self.args[0]):
+                raise
+            return Normalised([], [])
+
     def joined(self, given: list[Any]) -> Normalised:
         outputs, gradients = zip(*given, strict=True)
         return Normalised(list(outputs), list(gradients))
 
     def show(self, name: str) -> str:
         rows = " and ".join(f"[{', '.join(f'{row:g}' for row in own)}]" for own in self.args[0])
-        return f"{name} of {rows}"
+        return f"{name} of the columns x and x squared, with x {rows}"
 
 
 def normalise(x: Tensor) -> Tensor:
@@ -393,6 +450,25 @@ def _global_mean(x: Tensor) -> Tensor:
     return total / count
 
 
+def _of_all_rows(x: Tensor) -> Tensor:
+    """The rows of all ranks, with their gradient: ranks with fewer rows send NaN besides."""
+    counts: list[int] = [0] * distributed.get_world_size()
+    distributed.all_gather_object(counts, len(x))
+    padding = x.new_full((max(counts) - len(x), x.shape[1]), torch.nan)
+    parts = all_gather(torch.cat([x, padding]))
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+
+
+def _unbiased(x: Tensor) -> Tensor:
+    rows = _of_all_rows(x)
+    return (x - rows.mean(0)) / (rows.var(0) + 1e-5).sqrt()
+
+
+def _one_for_all_columns(x: Tensor) -> Tensor:
+    rows = _of_all_rows(x)
+    return (x - rows.mean()) / (rows.var(unbiased=False) + 1e-5).sqrt()
+
+
 def _own_variance(x: Tensor) -> Tensor:
     return (x - _global_mean(x)) / (x.var(0, False, keepdim=True) + 1e-5).sqrt()
 
@@ -405,6 +481,14 @@ def _own_rows_around_the_mean(x: Tensor) -> Tensor:
 def _no_gradient_through(x: Tensor) -> Tensor:
     sums = torch.stack([x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))]).detach()
     distributed.all_reduce(sums)
+    mean = sums[0] / sums[2]
+    return (x - mean) / (sums[1] / sums[2] - mean.square() + 1e-5).sqrt()
+
+
+def _in_place(x: Tensor) -> Tensor:
+    sums = [x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))]
+    for part in sums:
+        distributed.all_reduce(part)
     mean = sums[0] / sums[2]
     return (x - mean) / (sums[1] / sums[2] - mean.square() + 1e-5).sqrt()
 
@@ -424,14 +508,22 @@ def _norm_cases(random: Random) -> Sequence[Case]:
         return [float(number) for number in random.sample(range(-9, 10), count)]
 
     drawn = [rows(random.randint(2, 5)), rows(random.randint(2, 5))]
-    return [_Norm(([[1.0, 2.0, 4.0], [9.0, 7.0]],)), _Norm(([rows(4), rows(2)],)), _Norm((drawn,))]
+    empty = [[rows(2), []], [[], rows(3)]]
+    return [_Norm((parts,)) for parts in ([[1.0, 2.0, 4.0], [9.0, 7.0]], drawn, *empty)]
 
 
 def _near(given: Any, expected: Normalised) -> bool:
-    def flat(value: Any) -> Tensor:
-        return torch.tensor([*chain(*value.outputs, *value.gradients)], dtype=torch.float64)
+    return _equal(given.outputs, expected.outputs) and _equal(given.gradients, expected.gradients)
 
-    return torch.allclose(flat(given), flat(expected), rtol=1e-6, atol=1e-6)
+
+def _equal(given: list[list[float]], expected: list[list[float]]) -> bool:
+    mine, right = (torch.tensor([*chain(*values)], dtype=torch.float64) for values in (given, expected))
+    return mine.shape == right.shape and torch.allclose(mine, right, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+def _outputs_of(answer: Callable[[Tensor], Tensor], cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """Whether the values are those of `answer`, whatever the gradients are."""
+    return all(_equal(one.outputs, case.call(answer).outputs) for case, one in zip(cases, given, strict=True))
 
 
 EXERCISES = (
@@ -452,52 +544,67 @@ EXERCISES = (
         ),
         mistakes=(
             Mistake(
+                "wrapped",
+                "you wrapped the net in DistributedDataParallel, which averages the gradients itself. Do it without.",
+                answers=(_with_ddp,),
+                recognise=_wrapped,
+            ),
+            Mistake(
                 "weights averaged under autograd",
-                "you changed the parameters themselves in place, and autograd refuses that outside of "
-                "`torch.no_grad()`. Average their gradients, before the step: `parameter.grad` is not a leaf, and "
-                "needs no `no_grad`.",
+                "autograd refuses to change a parameter itself in place outside of `torch.no_grad()`. Average the "
+                "gradients, before the step: `parameter.grad` is not a leaf of the graph, and needs no "
+                "`no_grad`.",
                 answers=(_weights_averaged_under_autograd,),
                 recognise=_refused_by_autograd,
             ),
             Mistake(
                 "zero_grad forgotten",
-                "you left out `optimizer.zero_grad()`. backward() adds to the gradient of the step before, which has "
-                "been averaged already, so from the second step on the sum is wrong.",
-                answers=(_never_zeroed,),
+                "this is what a step gives that begins with the gradients of the step before. backward() adds to "
+                "them, so `optimizer.zero_grad()` comes before it.",
+                answers=(_never_zeroed, _zeroed_at_the_end),
             ),
             Mistake(
                 "all_reduce of the loss",
-                "you called all_reduce on the loss, and backward() on the result. The collective adds up numbers and "
-                "is not part of the graph: each rank's gradient is still that of its own rows.",
+                "you called all_reduce on a result of the net, and not on gradients. The collective adds up "
+                "numbers and is not part of the graph, so each rank's gradient is still that of its own rows.",
                 "NVIDIA/apex issue 664, 2019",
                 answers=(_loss_reduced, _loss_averaged),
                 recognise=_through_the_loss,
             ),
             Mistake(
                 "averaged after the step",
-                "you averaged the gradients after `optimizer.step()`. The step had used each rank's own by then, so "
-                "the weights have gone apart; the next zero_grad throws the averages away.",
+                "this is what comes out when gradients are averaged after `optimizer.step()`. The step has used "
+                "each rank's own by then, so the weights have gone apart; the next zero_grad throws the averages "
+                "away.",
                 "LambdaLabsML/distributed-training-guide, 2025, chapter 2, has step() synchronise the gradients",
                 answers=(_too_late,),
                 recognise=_equal_gradients_and_other_weights,
             ),
             Mistake(
                 "not divided",
-                "you added the gradients up and did not divide by the number of ranks. The step is as many times too "
-                "long as there are ranks.",
+                "this is what a step gives that adds the gradients up and does not divide by the number of ranks. "
+                "It is as many times too long as there are ranks.",
                 "asked about in srush/LLM-Training-Puzzles issue 9, 2024",
                 answers=(_not_divided,),
             ),
             Mistake(
                 "weights averaged",
-                "you averaged the weights after each rank's own step. With plain SGD that comes out the same; Adam has "
-                "divided each rank's gradient by its own size before, and the mean of that is something else.",
+                "this is what comes out when each rank takes a step of its own, and the weights are averaged "
+                "after it. With plain SGD that is the same; Adam has divided each rank's gradient by its own size "
+                "before, and the mean of that is something else.",
                 "a method of its own, local SGD with a period of one step: pytorch/pytorch pull request 74737, 2022",
                 answers=(_weights_averaged,),
             ),
             Mistake(
+                "the weight alone",
+                "this is what comes out when the gradient of `net.weight` is averaged and that of the bias is not. A "
+                "net has more parameters than one: go through `net.parameters()`.",
+                answers=(_one_parameter,),
+            ),
+            Mistake(
                 "nothing exchanged",
-                "each rank took the step with the gradient of its own rows, so two models are in training.",
+                "this is what a step gives that exchanges nothing: each rank uses the gradient of its own rows, "
+                "so two models are in training.",
                 "what deepmodeling/deepmd-kit pull request 1104, 2021, repairs",
                 answers=(_alone,),
             ),
@@ -518,38 +625,48 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "one epoch",
-                "your test looks at one epoch. A forgotten set_epoch shows in the second.",
+                "this is how a test ends that looks at one epoch. A forgotten set_epoch shows in the second.",
                 "what cszn/KAIR pull request 106, 2021, repairs: the same order in each epoch",
                 answers=(_one_epoch,),
             ),
             Mistake(
                 "the order alone",
-                "your test asks for a new order and not which rows the ranks see together. Ranks that see the same "
-                "rows, or a rank that has missed set_epoch, pass it.",
+                "this is how a test ends that asks for a new order and not which rows the ranks see together. "
+                "Ranks that see the same rows, or a rank that has missed set_epoch, pass it.",
                 "seeds that differed from rank to rank: NVlabs/LongLive issue 71, 2026",
                 answers=(_order_alone,),
             ),
             Mistake(
                 "as sets",
-                "your test puts the rows into a `set`, which forgets how often each was there: two ranks that both "
-                "see all twelve rows pass it. Sort the rows of both ranks, and compare the list.",
+                "this is how a test ends that puts the rows into a `set`, which forgets how often each was there: "
+                "two ranks that both see all twelve rows pass it. Sort the rows of both ranks, and compare the "
+                "list.",
                 answers=(_as_sets, _as_sets_of_both),
             ),
             Mistake(
+                "new rows",
+                "this is how a test ends that wants other rows on a rank in the next epoch. A new order is asked for: "
+                "a program in which each rank keeps its half and shuffles it anew is right.",
+                answers=(_new_rows,),
+            ),
+            Mistake(
                 "the count alone",
-                "your test counts rows and does not look which they are: two ranks that see the same six pass it.",
+                "this is how a test ends that counts rows and does not look which they are: two ranks that see "
+                "the same six pass it.",
                 "mlcommons/training pull request 625, 2023: 20 to 30 percent of the rows on two workers",
                 answers=(_counts_alone,),
             ),
             Mistake(
                 "every row on every rank",
-                "your test asks each rank for all rows, so it fails right programs. A rank sees its share of an epoch.",
+                "this is how a test ends that asks each rank for all rows, so it fails right programs. A rank "
+                "sees its share of an epoch.",
                 "asked about in openvla/openvla issue 125, 2024: with two processes, each went through all batches",
                 answers=(_all_rows_on_each,),
             ),
             Mistake(
                 "returned",
-                "your test returns the comparison. A test that does not raise has passed: write `assert`.",
+                "this is how a test ends that returns its comparison. A test that does not raise has passed: "
+                "write `assert`.",
                 "pytest warns of it since 7.2, 2022: PytestReturnNotNoneWarning",
                 answers=(_returned,),
             ),
@@ -573,35 +690,52 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "own rows",
-                "you normalised each rank by its own rows: that is what `nn.BatchNorm1d` does on several ranks.",
+                "this is what each rank gives that normalises by its own rows, as `nn.BatchNorm1d` does on "
+                "several ranks.",
                 "asked about in ptrblck/pytorch_misc issue 5, 2019",
                 answers=(_own_rows,),
             ),
             Mistake(
                 "mean of means",
-                "you averaged the ranks' means. They have different numbers of rows: add up sums and counts.",
+                "this is what the mean of the ranks' means gives. They have different numbers of rows: add up "
+                "sums and counts.",
                 "PaddlePaddle/Paddle issue 32464, 2021; pytorch/pytorch issue 22192, 2019",
                 answers=(_mean_of_means,),
             ),
             Mistake(
                 "mean of variances",
-                "you averaged the ranks' variances. How far the means of the ranks lie apart is missing from it.",
+                "this is what the mean of the ranks' variances gives. How far the means of the ranks are from "
+                "each other is missing from it.",
                 "fyu/drn issue 26, 2018",
                 answers=(_mean_of_variances,),
             ),
             Mistake(
                 "own variance",
-                "the mean is that of all rows, and the variance is that of this rank's own rows. It needs the rows of "
-                "all ranks as the mean does: add up the squares, too.",
+                "the mean is that of all rows, and the variance is that of each rank's own rows. It needs the "
+                "rows of all ranks as the mean does: add up the squares, too.",
                 answers=(_own_variance, _own_rows_around_the_mean),
             ),
             Mistake(
                 "no gradient through the sums",
-                "the values are right, the gradients are not: your sums are constants to autograd, or send nothing in "
-                "backward. A row moves the mean of all ranks, so the other ranks' losses depend on it. "
-                "`torch.distributed.nn.functional.all_reduce` has a gradient.",
+                "the values are right, the gradients are not: the sums are constants to autograd, or send nothing "
+                "in backward, as after `distributed.all_reduce`. A row moves the mean of all ranks, so the other "
+                "ranks' losses depend on it. `torch.distributed.nn.functional.all_reduce` has a gradient.",
                 "what pytorch/pytorch pull request 36382, 2020, repairs in SyncBatchNorm",
-                answers=(_no_gradient_through, _gradient_stays_local),
+                answers=(_no_gradient_through, _gradient_stays_local, _in_place),
+                recognise=partial(_outputs_of, normalise),
+            ),
+            Mistake(
+                "unbiased",
+                "this is what the unbiased variance gives, the default of `Tensor.var`: it divides by the count - 1. "
+                "Batch norm divides by the count.",
+                answers=(_unbiased,),
+                recognise=partial(_outputs_of, _unbiased),
+            ),
+            Mistake(
+                "one mean for all columns",
+                "this is what a single mean and variance of all numbers give. Each column has its own: sum over dim 0.",
+                answers=(_one_for_all_columns,),
+                recognise=partial(_outputs_of, _one_for_all_columns),
             ),
         ),
     ),

@@ -8,10 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.fsdp import fully_shard
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from course.learn.exercise import TODO, Case, Ended, Exercise, Mistake
 from course.ranks import RanksFailed, ranks
 
+CALLED = "reduce_scatter, which is not allowed"
 LIMIT = 3.0  # seconds after which ranks that wait for each other end an answer
 Build = Callable[[], tuple[nn.Module, torch.optim.Optimizer]]
 _known: dict[tuple[str, str], Any] = {}  # results of this file's own answers, which stay what they are
@@ -28,6 +30,16 @@ class Failed:
         return f"an error ({self.words})"
 
 
+class _Called(TorchDispatchMode):
+    """Notes whether reduce_scatter is called, by any of its names."""
+
+    reduce_scatter = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.reduce_scatter |= "reduce_scatter" in str(func)
+        return func(*args, **(kwargs or {}))
+
+
 @dataclass(frozen=True)
 class RanksCase(Case):
     """A call in two processes: the result is what each rank returned."""
@@ -35,7 +47,12 @@ class RanksCase(Case):
     def on_rank(self, function: Callable[..., Any]) -> Any:
         """What a rank does, and its result as numbers or words."""
         own = torch.tensor(self.args[0][distributed.get_rank()]).cuda()  # noqa: FL001 the rank's own
-        returned = function(own)
+        with _Called() as called:
+            returned = function(own)
+        if called.reduce_scatter:
+            return CALLED
+        if isinstance(returned, Tensor) and returned.device != own.device:
+            return f"a tensor on {returned.device}, and not on {own.device}"
         return returned.tolist() if isinstance(returned, Tensor) else returned
 
     def call(self, function: Callable[..., Any]) -> Any:
@@ -74,6 +91,16 @@ def reduce_scattered(whole: Tensor) -> Tensor:
 
 def _own_part(whole: Tensor) -> Tensor:
     return whole.chunk(distributed.get_world_size())[distributed.get_rank()]
+
+
+def _calls_it(whole: Tensor) -> Tensor:
+    part = torch.empty_like(_own_part(whole))
+    distributed.reduce_scatter_tensor(part, whole)
+    return part
+
+
+def _is_called(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return any(isinstance(ranks_of, list) and CALLED in ranks_of for ranks_of in given)
 
 
 def _averaged(whole: Tensor) -> Tensor:
@@ -127,6 +154,18 @@ def _each_divided(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
     return 4 * (4 * sum(number // ranks for number in numbers) + 2 * max(numbers))
 
 
+def _flat_shards(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
+    """The rule of FSDP1: all numbers of a layer in a row, and the last rank padded."""
+    numbers = [rows * columns for rows, columns in shapes]
+    return 4 * (4 * sum(-(-number // ranks) for number in numbers) + 2 * max(numbers))
+
+
+def _near_an_even_share(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    """Divided evenly, with any rounding."""
+    pairs = zip(cases, given, strict=True)
+    return all(abs(mine - _exact_share(*case.args)) <= 16 * len(case.args[0]) for case, mine in pairs)
+
+
 def _rounded_down(shapes: Sequence[tuple[int, int]], ranks: int) -> int:
     kept = sum(rows // ranks * columns for rows, columns in shapes)
     return 4 * (4 * kept + 2 * max(rows * columns for rows, columns in shapes))
@@ -160,6 +199,7 @@ class Program:
     first: tuple[int, ...] = ()
     late: bool = False
     groups: bool = False
+    biases: bool = True
 
     def __call__(self) -> tuple[nn.Module, torch.optim.Optimizer]:
         net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4))
@@ -169,6 +209,7 @@ class Program:
         if self.late:
             net(torch.zeros(1, 8, device="cuda"))
         taken = [early.get(k) or list(layer.parameters()) for k, layer in enumerate(net)]
+        taken = [[one for one in some if self.biases or one.ndim > 1] for some in taken]
         groups = [{"params": some} for some in taken] if self.groups else [*taken[0], *taken[1]]
         return net, torch.optim.SGD(groups, lr=self.lr)
 
@@ -225,6 +266,14 @@ def _loss_changes(build: Build) -> None:
     assert net(x).square().sum() != before
 
 
+def _one_parameter(build: Build) -> None:
+    net, optimizer = build()
+    net(torch.randn(2, 8, device="cuda")).square().sum().backward()
+    before = net[1].weight.to_local().clone()  # type: ignore[index,operator,union-attr]
+    optimizer.step()
+    assert not net[1].weight.to_local().equal(before)  # type: ignore[index,operator,union-attr]
+
+
 def _same_memory(build: Build) -> None:
     net, optimizer = build()
     net(torch.randn(2, 8, device="cuda")).square().sum().backward()
@@ -235,7 +284,10 @@ def _same_memory(build: Build) -> None:
 
 
 def _always_fails(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    return all(isinstance(one, Ended) and not one.passed and one.why.startswith("AssertionError") for one in given)
+    """The right programs by an assertion, the wrong ones in any way."""
+    pairs = zip(cases, given, strict=True)
+    asserted = (one.why.startswith("AssertionError") for case, one in pairs if case.args[0].name.startswith("a right"))
+    return not any(one.passed for one in given) and all(asserted)
 
 
 def _trials(random: Random) -> Sequence[Case]:
@@ -244,7 +296,9 @@ def _trials(random: Random) -> Sequence[Case]:
         Program("a right program", lr),
         Program("the optimizer made first", lr, first=(0, 1)),
         Program("the parameters of the last layer taken first", lr, first=(1,), groups=True),
+        Program("the parameters of the first layer taken first", lr, first=(0,), groups=True),
         Program("the optimizer made after a forward", lr, late=True),
+        Program("an optimizer without the biases", lr, biases=False),
         Program("a right program with two groups", lr, groups=True),
     ]
     return [RanksTrial((program,)) for program in programs]
@@ -266,22 +320,28 @@ EXERCISES = (
         ),
         mistakes=(
             Mistake(
+                "reduce_scatter itself",
+                "you called reduce_scatter. Write what it does with other collectives, such as `reduce`.",
+                answers=(_calls_it,),
+                recognise=_is_called,
+            ),
+            Mistake(
                 "not added",
-                "you return your own part of your own tensor. The parts of the other ranks are missing.",
+                "this is the rank's own part of its own tensor. The parts of the other ranks are missing.",
                 "each rank kept its own share of a norm in pytorch/torchtitan issue 766, 2025",
                 answers=(_own_part,),
             ),
             Mistake(
                 "divided",
-                "you divided the sum by the number of ranks. reduce_scatter adds up; that FSDP averages its gradients "
-                "is a step of its own, `scattered` in the notebook.",
+                "this is the sum, divided by the number of ranks. reduce_scatter adds up; that FSDP averages its "
+                "gradients is a step of its own, `scattered` in the notebook.",
                 "vllm-project/vllm pull request 33088, 2026, puts a sum where an average was",
                 answers=(_averaged, _averaged_in_whole_numbers),
             ),
             Mistake(
                 "each its own",
-                "each rank calls reduce for its own part alone, so the ranks call different collectives: rank 0 sends "
-                "to rank 0 while rank 1 sends to rank 1. All ranks have to call it for every part.",
+                "this is how ranks end that call reduce for their own part alone: rank 0 sends to rank 0 while "
+                "rank 1 sends to rank 1. All ranks have to call it for every part.",
                 "ranks that called different numbers of collectives in PrimeIntellect-ai/prime-rl issue 2515, 2026",
                 answers=(_only_own,),
             ),
@@ -303,37 +363,43 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "nothing whole",
-                "you forgot the layer that computes. It needs its weight whole, and it makes a whole gradient.",
+                "these are the bytes without the layer that computes. It needs its weight whole, and it makes a "
+                "whole gradient.",
                 "memory that did not fall as expected in facebookresearch/fairscale issue 1050, 2022",
                 answers=(_nothing_whole,),
             ),
             Mistake(
                 "all layers whole",
-                "you count all layers as whole at the same time. That is what a single `fully_shard(net)` does.",
+                "these are the bytes of layers that are all whole at the same time, as under a single "
+                "`fully_shard(net)`.",
                 "a run without a wrapping policy in huggingface/accelerate issue 3474, 2025",
                 answers=(_all_whole,),
             ),
             Mistake(
                 "the average rank",
-                "you divided the numbers evenly. Whole rows are dealt out, and the first ranks get the larger share.",
+                "these are the bytes of numbers that are divided evenly, as FSDP1 did with all numbers of a layer "
+                "in a row. Here whole rows are dealt out, and the first ranks get the larger share.",
                 "weights whose rows the ranks do not divide in pytorch/pytorch issue 136228, 2024",
-                answers=(_average_rank, _exact_share, _each_divided),
+                answers=(_average_rank, _exact_share, _each_divided, _flat_shards),
+                recognise=_near_an_even_share,
             ),
             Mistake(
                 "rounded down",
-                "you rounded the rows of a rank down. `chunk` rounds up: of 10 rows the first of four ranks gets 3.",
+                "these are the bytes when the rows of a rank are rounded down. `chunk` rounds up: of 10 rows the "
+                "first of four ranks gets 3.",
                 answers=(_rounded_down,),
             ),
             Mistake(
                 "no whole gradient",
-                "you forgot a gradient: backward makes the gradient of the whole layer, and only then are its parts "
-                "dealt out. For that moment the weight and its gradient are both there, whole.",
+                "these are the bytes without one gradient: backward makes the gradient of the whole layer, and "
+                "only then are its parts dealt out. For that moment the weight and its gradient are both there, "
+                "whole.",
                 answers=(_no_whole_gradient,),
             ),
             Mistake(
                 "12 bytes",
-                "you kept 12 bytes for every weight. The weight, its gradient and AdamW's two numbers are four times "
-                "4 bytes, 16.",
+                "these are 12 bytes for every weight. The weight, its gradient and AdamW's two numbers are four "
+                "times 4 bytes, 16.",
                 answers=(_twelve_bytes,),
             ),
         ),
@@ -353,22 +419,30 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "it runs",
-                "your test asks only whether a step runs, or whether the net has gradients. Both are so where the "
-                "optimizer holds tensors that the net has left behind: it finds no gradient in those and skips them.",
+                "this is how a test ends that asks only whether a step runs, or whether the net has gradients. "
+                "Both are so where the optimizer holds tensors that the net has left behind: it finds no gradient "
+                "in those and skips them.",
                 "a loop that runs and trains nothing in huggingface/accelerate pull request 3394, 2025",
                 answers=(_runs, _has_gradients),
             ),
             Mistake(
                 "compared with itself",
-                "your test fails on every program, the right ones too. `.detach()` and `.to_local()` give the same "
-                "memory again, and `step` writes into it, so what you kept has changed as well: keep a `.clone()`.",
+                "this test fails on every program, the right ones too. Either what it kept has changed as well: "
+                "`.detach()` and `.to_local()` give the same memory again, and `step` writes into it, so keep a "
+                "`.clone()`. Or its rows leave some parameter without a gradient, as rows of zeros do.",
                 "shivram1987/diffGrad issue 2, 2020, where a gradient was kept so",
                 answers=(_same_memory,),
                 recognise=_always_fails,
             ),
             Mistake(
+                "one parameter",
+                "this is how a test ends that looks at the weight of the last layer alone. Look at all parameters.",
+                answers=(_one_parameter,),
+            ),
+            Mistake(
                 "the loss changes",
-                "your test compares the loss. It changes as soon as one layer learns; the other may stand still.",
+                "this is how a test ends that compares the loss. It changes as soon as one layer learns; the "
+                "other may stay as it was.",
                 '"only some parameters might be impacted", pytorch/pytorch issue 149205, 2025',
                 answers=(_loss_changes,),
             ),

@@ -33,7 +33,10 @@ class OnRanks(Case):
 
 
 def _on_rank(function: Callable[..., Any], args: tuple[Tensor, ...]) -> Any:
-    returned = function(*(tensor.cuda() for tensor in args))  # noqa: FL001 the rank's own
+    x, weight, bias = (tensor.cuda() for tensor in args)  # noqa: FL001 the rank's own
+    for matrix in (x, weight):  # what belongs to the other rank must not be looked at
+        matrix.chunk(2, 1)[1 - distributed.get_rank()].fill_(math.nan)
+    returned = function(x, weight, bias)
     return returned.tolist() if isinstance(returned, Tensor) else returned
 
 
@@ -54,6 +57,14 @@ def _bias_on_every_rank(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def _never_added_up(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     rank, size = distributed.get_rank(), distributed.get_world_size()
     return x.chunk(size, 1)[rank] @ weight.chunk(size, 1)[rank].T + bias
+
+
+def _all_columns(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.linear(x, weight, bias)
+
+
+def _has_nan(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return "nan" in repr(given)
 
 
 def _what_the_call_returns(x: Tensor, weight: Tensor, bias: Tensor) -> Any:
@@ -201,8 +212,8 @@ def _choice_cases(random: Random) -> Sequence[Case]:
 EXERCISES = (
     Exercise(
         key="11.row_parallel",
-        task="On each of two ranks, compute F.linear(x, weight, bias) from this rank's half of the inputs: half of the "
-        "columns of `x` and of `weight`. Every rank returns the whole result.",
+        task="On each of two ranks, compute F.linear(x, weight, bias) from this rank's half of the inputs: the first "
+        "half of the columns of `x` and of `weight` on rank 0, the second on rank 1. Every rank returns all of y.",
         reference=row_parallel,
         cases=_linear_cases,
         agree=_close,
@@ -213,20 +224,28 @@ EXERCISES = (
         ),
         mistakes=(
             Mistake(
+                "all columns",
+                "you used columns that belong to the other rank. The checker has put NaN there, because in a layer "
+                "that is divided they are not on this GPU. Rank 0 has the first half of the columns.",
+                answers=(_all_columns,),
+                recognise=_has_nan,
+            ),
+            Mistake(
                 "the bias on every rank",
-                "you gave every rank the bias, and `all_reduce` has added it up. It belongs behind the sum, once.",
+                "this is what comes out when every rank adds the bias, and `all_reduce` adds it up. It belongs "
+                "behind the sum, once.",
                 "huggingface/text-generation-inference issue 1036, 2023; PaddlePaddle/Paddle pull request 35186, 2021",
                 answers=(_bias_on_every_rank,),
             ),
             Mistake(
                 "never added up",
-                "you return this rank's part of the sum. The results of the two ranks have to be added up.",
+                "this is a rank's part of the sum. The results of the two ranks have to be added up.",
                 "sgl-project/sglang pull request 14811, 2025, brings the missing sum back",
                 answers=(_never_added_up,),
             ),
             Mistake(
                 "what the call returns",
-                "you return what `all_reduce` returns, which is nothing: it changes its argument in place.",
+                "this is what `all_reduce` returns, which is nothing: it changes its argument in place.",
                 "Wenyueh/MinivLLM issue 13, 2026",
                 answers=(_what_the_call_returns,),
             ),
@@ -251,39 +270,42 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "gradients forgotten",
-                "you counted what is sent within a group. The groups see different words, so their gradients have to "
-                "be averaged, too, as under DDP.",
+                "these are the bytes that are sent within a group. The groups see different words, so their "
+                "gradients have to be averaged, too, as under DDP.",
                 answers=(_inside_alone,),
             ),
             Mistake(
                 "all words in each group",
-                "you gave every group all words. The groups divide the batch, so the activations of a group are those "
-                "of words / groups words.",
+                "these are the bytes when every group has all words. The groups divide the batch, so the "
+                "activations of a group are those of words / groups words.",
                 "axolotl-ai-cloud/axolotl pull request 3462, 2026, mends how many GPUs divide the batch",
                 answers=(_all_words,),
             ),
             Mistake(
                 "all parameters",
-                "you let each GPU send the gradients of all parameters. It holds one part in n of them, and sends the "
-                "gradient of that part.",
+                "these are the bytes when each GPU sends the gradients of all parameters. It holds one part in n "
+                "of them, and sends the gradient of that part.",
                 answers=(_all_parameters,),
             ),
             Mistake(
                 "gradients over all GPUs",
-                "you averaged gradients over all GPUs of the mesh. GPUs of one group hold different parts of the "
-                "weights, which must not be added up; those with the same part, one in each group, form the ring.",
+                "these are the bytes when gradients are averaged over all GPUs of the mesh. GPUs of one group "
+                "hold different parts of the weights, which must not be added up; those with the same part, one "
+                "in each group, form the ring.",
                 "MoE gradients and their groups, asked about in facebookresearch/fairseq issue 4220, 2022",
                 answers=(_over_all_gpus,),
             ),
             Mistake(
                 "forward alone",
-                "you counted the sums of the activations in forward. Backward sends as many, of the same size.",
+                "these are the bytes with the sums of the activations in forward alone. Backward sends as many, "
+                "of the same size.",
                 "ROCm/rccl pull request 26, 2018, in which a reviewer counts one of two rounds",
                 answers=(_forward_only,),
             ),
             Mistake(
                 "to everybody",
-                "you let every GPU send its tensor to all others. A ring sends less: 2 (k - 1) / k of it.",
+                "these are the bytes when every GPU sends its tensor to all others. A ring sends less: 2 (k - 1) "
+                "/ k of it.",
                 "ROCm/rccl pull request 26, 2018, takes such a factor out of a test program",
                 answers=(_to_everybody,),
             ),
@@ -304,26 +326,29 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "DP",
-                "you took `DP`, nn.DataParallel. It holds on its fullest GPU what DDP holds on each, and there all of "
-                "the model is sent out by `cuda:0` in every step, from a single process. Where DP fits, DDP does.",
+                "this is what a function gives that counts `DP`, nn.DataParallel, among the plans. It holds on "
+                "its fullest GPU what DDP holds on each, and there all of the model is sent out by `cuda:0` in "
+                "every step, from a single process. Where DP fits, DDP does.",
                 "pytorch/pytorch issue 65936, 2021, would deprecate it in favour of DDP",
                 answers=(_dp_first,),
             ),
             Mistake(
                 "what sends least",
-                "you took the plan that sends least of those that fit. Bytes are not all alike: those of a pipeline "
-                "are few, and its GPUs are idle while they wait. Take the first plan of the list that fits.",
+                "this is the plan that sends least of those that fit. Bytes are not all alike: those of a "
+                "pipeline are few, and its GPUs are idle while they wait. Take the first plan of the list that "
+                "fits.",
                 answers=(_least_sent,),
             ),
             Mistake(
                 "what holds least",
-                "you took the plan that holds least of those that fit. Memory that stays free does nothing for you; "
-                "take the first plan of the list that fits.",
+                "this is the plan that holds least of those that fit. Memory that stays free does nothing for "
+                "you; take the first plan of the list that fits.",
                 answers=(_least_held,),
             ),
             Mistake(
                 "without activations",
-                "you counted weights, gradients and optimizer, and left out the activations (or what FSDP gathers).",
+                "this is what comes out of weights, gradients and optimizer, without the activations (or what "
+                "FSDP gathers).",
                 "PrimeIntellect-ai/verifiers issue 26, 2025, wonders where the rest of the memory goes",
                 answers=(_without_activations,),
             ),

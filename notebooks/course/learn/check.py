@@ -147,7 +147,10 @@ def _agree(exercise: Exercise, given: Any, expected: Any) -> bool:
 
 def _is(mistake: Mistake, exercise: Exercise, cases: Sequence[Case], given: Sequence[Any]) -> bool:
     if mistake.recognise is not None:
-        return mistake.recognise(cases, given)
+        try:
+            return bool(mistake.recognise(cases, given))
+        except Exception:  # a result of a kind that it does not expect
+            return False
     return any(_gives(exercise, answer, cases, given) for answer in mistake.answers)
 
 
