@@ -41,9 +41,9 @@ def main(folder="run", epochs=4):
     for epoch in range(int(saved[-1].parent.name[6:]) + 1 if saved else 0, int(epochs)):
         order = torch.randperm(1472, generator=torch.Generator().manual_seed(epoch))
         for rows in order.split(64):
-            mine = rows[rank::ranks]
+            mine = rows[rank::ranks]  # maybe a row more than on other ranks: backward averages ranks, so take sums
             adam.zero_grad()
-            nn.functional.cross_entropy(net(x[mine]), y[mine]).backward()  # averages gradients over the ranks
+            nn.functional.cross_entropy(net(x[mine]), y[mine], reduction="sum").mul(ranks / len(rows)).backward()
             norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0).full_tensor()  # of all parts, on all ranks
             adam.step()
         with torch.no_grad():  # each forward gathers weights, so all ranks call it, each with rows of its own

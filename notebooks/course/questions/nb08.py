@@ -27,8 +27,8 @@ QUESTIONS = (
     ),
     Question(
         "08.ends",
-        "The ranks talk over gloo. The process of rank 1 ends before step 3, without an error. What does rank 0 get "
-        "from the `all_reduce` of step 3?",
-        ("the sum", "an error, at once", "nothing: it waits until the time-out"),
+        "The ranks talk over gloo, and not over NCCL. The process of rank 1 ends before step 3, without an error. "
+        "What does rank 0 get from the `all_reduce` of step 3?",
+        ("the sum", "an error from gloo, at once", "nothing: it waits until the time-out of gloo"),
     ),
 )

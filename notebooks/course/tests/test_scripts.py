@@ -94,9 +94,11 @@ def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_rank
 
 
 @pytest.mark.exhaustive
-def test_fsdp2_gives_equal_results_on_four_ranks_of_the_cpu(tmp_path):
-    two, four = (epochs_of(run(ranks, "cpu", TRAIN_FSDP2, tmp_path / str(ranks), 2)) for ranks in (2, 4))
-    assert_nearly_equal(four, two)
+def test_fsdp2_gives_equal_results_on_three_and_four_ranks_of_the_cpu(tmp_path):
+    """Three do not divide the 64 rows of a step."""
+    found = {ranks: epochs_of(run(ranks, "cpu", TRAIN_FSDP2, tmp_path / str(ranks), 2)) for ranks in (2, 3, 4)}
+    assert_nearly_equal(found[3], found[2])
+    assert_nearly_equal(found[4], found[2])
 
 
 def epochs_of(said: str) -> list[tuple[float, ...]]:

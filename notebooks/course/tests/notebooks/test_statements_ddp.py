@@ -55,7 +55,7 @@ def test_weights_and_buffers_are_those_of_rank_0_also_in_eval_mode():
 
     assert ranks(2)(look)() == [(0.0, 0.0), (0.0, 0.0)]
     assert says(
-        "Before each forward of a training step, and before the first one after it, DDP sends the buffers of rank 0"
+        "DDP sends the buffers of rank 0 to all ranks before each forward of training, and also before the first"
     )
     assert says("The first `ddp(x)` after a training step sends buffers, also in `eval()` mode.")
     assert says("When DDP wraps a net, it sends the weights and buffers of rank 0 to all others")

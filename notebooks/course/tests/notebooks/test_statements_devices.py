@@ -79,8 +79,8 @@ def test_04_the_modules_of_the_first_exercise_are_what_its_text_says():
         assert kind([2.0, 3.0, 4.0])(x).shape == x.shape  # on one GPU
         with pytest.raises((RuntimeError, AssertionError)):
             nb04.same_on_two_gpus(kind([2.0, 3.0, 4.0]), x)
-    assert (len(nb04._RIGHT), len(nb04._WRONG)) == (5, 6)
-    assert says("04", "against five kinds of right modules and six kinds of wrong ones")
+    assert (len(nb04._RIGHT), len(nb04._WRONG)) == (5, 7)
+    assert says("04", "against five kinds of right modules and seven kinds of wrong ones")
 
 
 def test_04_one_key_is_read_as_the_last_one_wrote_it():

@@ -5,13 +5,15 @@ from pathlib import Path
 import torch
 from stored import Notebook
 from torch import distributed, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.debug import CommDebugMode
+from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
 from course.exercises.nb10 import fullest_rank
 from course.ranks import ranks
+from course.sent import Sent
 
 (PATH,) = Path(__file__).resolve().parents[3].glob("10_*.ipynb")
 
@@ -49,6 +51,24 @@ def test_what_each_plan_sends():
     assert of_two_ranks(layers=False) == [1, 1]
     assert says("FSDP sends half as much again") and says("it sends as much as DDP, and needs more memory")
     assert says("so all layers are one group")
+
+
+def bytes_of_a_step(dtype):
+    """Under fully_shard with gathers in `dtype` and sums in float32, and under DDP in float32."""
+    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
+    nets, sent = [sharded(True, mp_policy=policy), DistributedDataParallel(nn.Linear(4, 4).cuda())], []
+    for net in nets:
+        with Sent() as found:
+            net(torch.ones(2, 4, device="cuda")).float().sum().backward()
+        sent.append(found.bytes_of_each_gpu(2))
+    return sent[0] / (4 * sent[1])  # four layers against one
+
+
+def test_what_mixed_precision_sends():
+    with vgpu.virtual_gpus(2):
+        for dtype, ratio in ((torch.float32, 1.5), (torch.bfloat16, 1.0)):
+            assert ranks(2)(bytes_of_a_step)(dtype) == [ratio, ratio]
+    assert says("a step sends as much as DDP in float32 does, and no longer 1.5 times as much")
 
 
 def whole_after_forward():
