@@ -72,7 +72,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Give everything back to the last collection: else Triton's binding calls it leaked, in pages, after the result."""
+    """Give everything back to the last collection: else Triton's binding reports it as leaked, behind the result."""
     gc.unfreeze()
 
 

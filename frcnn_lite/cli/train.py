@@ -9,9 +9,9 @@
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
-Ctrl-C and SIGTERM save, and --resume goes on where the run stopped: bit for bit on
-the same devices and threads, and up to rounding on other numbers of them. What is left out follows from the data:
-classes, size of the pictures, anchors; and from the configuration. It is printed.
+Ctrl-C and SIGTERM save, and --resume goes on where the run stopped: bit for bit on the same devices and threads, up to
+rounding on other numbers of them. What is left out follows from the data: classes, size of the pictures, anchors; and
+from the configuration. It is printed.
 """
 
 import argparse

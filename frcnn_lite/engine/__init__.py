@@ -9,6 +9,7 @@ from frcnn_lite.engine.evaluate import evaluate, judge
 from frcnn_lite.engine.predict import Prediction, predict, predict_file
 from frcnn_lite.engine.report import confusion_figure, precision_recall
 from frcnn_lite.engine.resolve import fill_minutes, resolve
+from frcnn_lite.engine.run_lock import RunInUseError
 from frcnn_lite.engine.runs import RunDirectory
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
 from frcnn_lite.engine.trainer import Trainer, build_model
@@ -23,6 +24,7 @@ __all__ = [
     "Prediction",
     "Run",
     "RunDirectory",
+    "RunInUseError",
     "RunStopped",
     "TrainConfig",
     "TrainResult",

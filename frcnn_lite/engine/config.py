@@ -13,9 +13,9 @@ Schedule = Literal["cosine", "constant"]
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Everything that decides a training curve. Equal configs give equal curves: bit for bit
-    on the same devices and threads, and up to rounding on other numbers of them.
+    """Everything that decides a training curve.
 
+    Equal configs give equal curves: bit for bit on the same devices and threads, up to rounding on other numbers.
     What a field means stands under it, in the words that `train --help` shows; `engine.resolve` fills in what follows
     from the data. Raises ValueError or TypeError that names the field.
     """

@@ -3,10 +3,10 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from torch.utils.data import DataLoader, Dataset
 from tqdm.auto import tqdm
@@ -14,15 +14,17 @@ from tqdm.auto import tqdm
 from frcnn_lite.data import DetectionDataset, Scene, collate
 from frcnn_lite.engine.average_precision import AveragePrecision
 from frcnn_lite.engine.best import BestWeights
-from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, require_finite, save_checkpoint
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import Pictures
 from frcnn_lite.engine.evaluate import evaluate
 from frcnn_lite.engine.interrupt import deferred_interrupt, ignore_interrupts
 from frcnn_lite.engine.logs import StepLog
+from frcnn_lite.engine.run_lock import run_lock
 from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
+from frcnn_lite.engine.weights import require_step
 from frcnn_lite.parallel import any_rank, from_main_rank, is_main_rank
 from frcnn_lite.whole_file import WriteError
 
@@ -59,6 +61,15 @@ class TrainResult:
             )
 
 
+class Begun(NamedTuple):
+    """A run directory, the number of steps already taken, their log, and the trainer's state at that point."""
+
+    run: RunDirectory
+    step: int
+    history: list[Record]
+    state: dict[str, Any]
+
+
 class RunStopped(RuntimeError):
     """A run was interrupted before its last step, and what comes next needs all of them."""
 
@@ -80,10 +91,10 @@ def train(
     each step with its record, which TensorBoard, say, can be given. pictures: what `resolve` has read already.
     Ctrl-C or SIGTERM (or KeyboardInterrupt from `on_step`) finishes the step, saves, says where, and returns.
     In a process group every rank calls this; they share each batch out, and rank 0 alone reads and writes `out_dir`.
-    Raises FileExistsError when `out_dir` holds a run and `resume` is False, ValueError for a configuration that cannot
-    be trained, CheckpointError for a damaged checkpoint, FloatingPointError for a loss that is not finite, with all
-    steps before it saved, WriteError where the disk is full, which names the step that is saved. No file of a run is
-    lost by any of these.
+    Raises FileExistsError when `out_dir` holds a run and `resume` is False, RunInUseError when a different process
+    trains in it, ValueError for a configuration that cannot be trained, CheckpointError for a damaged checkpoint,
+    FloatingPointError for a loss that is not finite, with all steps before it saved, WriteError where the disk is full,
+    which names the step that is saved. No file of a run is lost by any of these.
     """
     pictures = pictures or Pictures()
     dataset = pictures.train(config)
@@ -93,8 +104,24 @@ def train(
             f"model.num_classes must be {classes} for data {config.data!r}, got {config.model.num_classes}"
         )
     trainer = Trainer(config)
-    run, first_step, history, state = from_main_rank(lambda: _open_run(trainer, out_dir, resume))
-    if resume == "auto" and first_step and is_main_rank():
+    with ExitStack() as held:  # the lock of the directory, on rank 0
+        begun = from_main_rank(lambda: _open_run(trainer, out_dir, resume, held))
+        return _go_on(trainer, dataset, pictures, begun, resume == "auto", on_step, progress)
+
+
+def _go_on(
+    trainer: Trainer,
+    dataset: DetectionDataset,
+    pictures: Pictures,
+    begun: Begun,
+    automatic: bool,
+    on_step: Callable[[Record], None] | None,
+    progress: bool,
+) -> TrainResult:
+    """Take the steps that are left, save and judge; `train` says how."""
+    config = trainer.config
+    run, first_step, history, state = begun
+    if automatic and first_step and is_main_rank():
         print(f"{run.path} holds a run: going on after {first_step} of {config.steps} steps", file=sys.stderr)
     trainer.restore(state)  # on rank 0 what it has already; no other rank needs to see the file
     held_out = pictures.held_out(config) if config.test_images else None
@@ -151,10 +178,13 @@ def _batches(dataset: DetectionDataset, config: TrainConfig, first_step: int) ->
     )
 
 
-def _open_run(
-    trainer: Trainer, out_dir: str | Path, resume: bool | Literal["auto"]
-) -> tuple[RunDirectory, int, list[Record], dict[str, Any]]:
-    """The run directory, the number of steps already taken, their log, and the trainer's state at that point."""
+def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool | Literal["auto"], held: ExitStack) -> Begun:
+    """Begin or open a run; `held` keeps its lock."""
+    if resume is True:
+        RunDirectory.open(out_dir)  # where there is no run, not even a directory is made
+    elif not resume:
+        RunDirectory.require_free(out_dir)
+    held.enter_context(run_lock(Path(out_dir)))
     if resume == "auto":
         resume = RunDirectory(Path(out_dir)).config_file.exists()
     config = trainer.config
@@ -168,7 +198,7 @@ def _open_run(
         except WriteError:
             run.remove_files()
             raise
-        return run, 0, [], trainer.state()
+        return Begun(run, 0, [], trainer.state())
     run = RunDirectory.open(out_dir)
     stored = run.read_config()
     free = {name: getattr(config, name) for name in ("gpus", "workers", "checkpoint_every", "evaluate_every")}
@@ -185,15 +215,21 @@ def _open_run(
         _save(run, trainer, 0)
     state = load_checkpoint(run.checkpoint_file)
     try:
+        step = state["step"]
+        require_step(step, config, run.checkpoint_file)
         trainer.restore(state["trainer"])
-        step = int(state["step"])
-    except (KeyError, TypeError, RuntimeError, ValueError) as error:
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, RuntimeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{run.checkpoint_file} is not a checkpoint of this run: {error}") from error
+    require_finite(trainer.model.state_dict(), run.checkpoint_file)
     logged = len(run.read_log())
     history = run.cut_log(step)
     if gone := logged - len(history):
         _say(f"{run.checkpoint_file} is of step {step}: the {gone} steps logged after it are lost, and taken again")
-    return run, step, history, trainer.state()
+    if len(history) < step:
+        _say(f"{run.log_file} holds {len(history)} of the {step} steps before the checkpoint: the others are not known")
+    return Begun(run, step, history, trainer.state())
 
 
 def _save(run: RunDirectory, trainer: Trainer, step: int) -> None:

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
-from frcnn_lite.engine.checkpoint import CheckpointError, load_checkpoint, read_saved, save_checkpoint
+from frcnn_lite.engine.checkpoint import (
+    CheckpointError,
+    listed,
+    load_checkpoint,
+    read_saved,
+    require_finite,
+    save_checkpoint,
+)
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.runs import RunDirectory
 
@@ -31,11 +38,18 @@ def load_run(path: str | Path, *, best: bool = False) -> Run:
     file = run.best_file if best else run.checkpoint_file
     state = load_checkpoint(file)
     try:
-        weights, step = state["weights"] if best else _trained(state["trainer"]), int(state["step"])
-    except (KeyError, TypeError) as error:
+        weights, step = state["weights"] if best else _trained(state["trainer"]), state["step"]
+    except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{file} is not the checkpoint of a run") from error
+    require_step(step, config, file)
     model = _model_with(config.model, weights, file)
     return Run(config, model, step, run.read_log(before_step=step))
+
+
+def require_step(step: int, config: TrainConfig, file: Path) -> None:
+    """Raises CheckpointError when a run of this configuration cannot have taken so many steps."""
+    if not 0 <= step <= config.steps:
+        raise CheckpointError(f"{file} is not a checkpoint of this run: it is of step {step} of {config.steps}")
 
 
 def _trained(trainer: dict[str, Any]) -> dict[str, torch.Tensor]:
@@ -69,7 +83,11 @@ def load_weights(path: str | Path) -> FasterRCNN:
     state = load_checkpoint(path)
     if not {"config", "weights"} <= state.keys():
         raise CheckpointError(f"{path} holds no weights; a checkpoint of a run is opened by load_run(directory)")
-    return _model_with(FasterRCNNConfig.from_dict(state["config"]), state["weights"], path)
+    try:
+        config = FasterRCNNConfig.from_dict(state["config"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{path} holds the configuration of another model: {error}") from error
+    return _model_with(config, state["weights"], path)
 
 
 def start_backbone(model: FasterRCNN, path: str | Path) -> None:
@@ -92,13 +110,32 @@ def start_backbone(model: FasterRCNN, path: str | Path) -> None:
         raise CheckpointError(
             f"{path} does not hold the weights of a {name}: {len(wrong)} are missing, such as {wrong[0]}"
         )
-    body.load_state_dict({ours: state[key] for key, ours in wanted.items()})
+    chosen = {ours: state[key] for key, ours in wanted.items()}
+    require_finite(chosen, Path(path))
+    body.load_state_dict(chosen)
 
 
 def _model_with(config: FasterRCNNConfig, weights: dict[str, torch.Tensor], path: Path) -> FasterRCNN:
-    model = FasterRCNN(config)
+    """The detector with these weights; a file that only says that it is large is refused before memory is asked for."""
     try:
-        model.load_state_dict(weights)  # every name and shape accounted for; float16 widens on the way in
+        with torch.device("meta"):
+            wanted = {name: tensor.shape for name, tensor in FasterRCNN(config).state_dict().items()}
+        given = {name: tensor.shape for name, tensor in weights.items()}
+        if other := _difference(wanted, given):
+            raise CheckpointError(f"{path} holds weights of another model: {other}")
+        model = FasterRCNN(config)
+        model.load_state_dict(weights)  # float16 widens on the way in
     except (RuntimeError, AttributeError, TypeError) as error:
-        raise CheckpointError(f"{path} holds weights of another model: {error}") from error
+        raise CheckpointError(f"{path} holds weights of another model: {str(error).splitlines()[0]}") from error
+    require_finite(model.state_dict(), path)
     return model.eval()
+
+
+def _difference(wanted: dict[str, torch.Size], given: dict[str, torch.Size]) -> str:
+    """How the tensors of a file differ from those of a model, in a sentence; "" where they do not."""
+    kinds = {
+        "missing": [name for name in wanted if name not in given],
+        "unknown": [name for name in given if name not in wanted],
+        "of a different shape": [name for name in wanted if name in given and wanted[name] != given[name]],
+    }
+    return "; ".join(f"{kind}: {listed(names)}" for kind, names in kinds.items() if names)

@@ -11,7 +11,7 @@ import torch
 from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import CheckpointError, RunStopped, TrainConfig, load_run, train
-from frcnn_lite.engine.checkpoint import save_checkpoint
+from frcnn_lite.engine.checkpoint import load_checkpoint, save_checkpoint
 from frcnn_lite.engine.interrupt import deferred_interrupt
 from frcnn_lite.engine.trainer import Trainer
 from frcnn_lite.whole_file import WriteError
@@ -267,9 +267,28 @@ def test_a_damaged_log_is_named(tmp_path):
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     config = replace(CONFIG, steps=1)
     run = quiet(config, tmp_path / "run").run_dir
-    save_checkpoint(run / "checkpoint.pt", {"step": 1, "trainer": [1, 2]})
-    with pytest.raises(CheckpointError, match="not a checkpoint of this run"):
-        quiet(config, run, resume=True)
+    log, state = (run / "log.jsonl").read_bytes(), load_checkpoint(run / "checkpoint.pt")
+    wrong = state["trainer"]["model"].copy()
+    name = next(name for name, tensor in wrong.items() if tensor.is_floating_point())
+    wrong[name] = torch.full_like(wrong[name], float("nan"))
+    for change, why in (
+        ({"trainer": {"model": [1, 2]}}, "not a checkpoint of this run"),
+        ({"step": -5}, "not a checkpoint of this run: it is of step -5 of 1"),
+        ({"step": 10**9}, "not a checkpoint of this run: it is of step 1000000000 of 1"),
+        ({"trainer": {**state["trainer"], "model": wrong}}, f"holds weights that are not finite: {name}"),
+    ):
+        save_checkpoint(run / "checkpoint.pt", {**state, **change})
+        with pytest.raises(CheckpointError, match=why):
+            quiet(config, run, resume=True)
+    assert (run / "log.jsonl").read_bytes() == log
+
+
+def test_a_log_with_fewer_lines_than_the_checkpoint_has_steps_is_said(tmp_path, capsys):
+    run = quiet(replace(CONFIG, steps=3), tmp_path / "run").run_dir
+    lines = (run / "log.jsonl").read_text().splitlines()
+    (run / "log.jsonl").write_text(lines[0] + "\n")
+    quiet(replace(CONFIG, steps=3), run, resume=True)
+    assert "holds 1 of the 3 steps before the checkpoint" in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):

@@ -1,8 +1,11 @@
+from dataclasses import asdict
+
 import pytest
 import torch
 
-from frcnn_lite.detection import FasterRCNNConfig
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine import CheckpointError, build_model, load_weights, save_weights
+from frcnn_lite.engine.checkpoint import save_checkpoint
 
 
 def test_half_precision_is_half_the_size_and_close(tmp_path):
@@ -33,5 +36,38 @@ def test_other_files_are_refused(tmp_path):
     save_weights(model, tmp_path / "a.pt")
     state = torch.load(tmp_path / "a.pt", weights_only=True)
     torch.save({**state, "config": {**state["config"], "head_width": 8}}, tmp_path / "b.pt")
-    with pytest.raises(CheckpointError, match=r"b\.pt holds weights of another model"):
+    with pytest.raises(
+        CheckpointError, match=r"b\.pt holds weights of another model: of a different shape: box_head.*and 1 more"
+    ):
         load_weights(tmp_path / "b.pt")
+    torch.save({**state, "config": 5}, tmp_path / "c.pt")
+    with pytest.raises(CheckpointError, match=r"c\.pt is not a checkpoint"):
+        load_weights(tmp_path / "c.pt")
+
+
+def _on_meta_alone(make):
+    def checked(model, config):
+        assert torch.get_default_device().type == "meta"
+        make(model, config)
+
+    return checked
+
+
+@pytest.mark.parametrize("width", [300_000, 10**8])
+def test_a_small_file_that_says_it_is_large_is_refused_before_memory_is_asked_for(tmp_path, width, monkeypatch):
+    model = build_model(FasterRCNNConfig(), seed=0)
+    monkeypatch.setattr(FasterRCNN, "__init__", _on_meta_alone(FasterRCNN.__init__))
+    config = {**asdict(model.config), "head_width": width}
+    save_checkpoint(tmp_path / "large.pt", {"config": config, "weights": model.state_dict()})
+    with pytest.raises(CheckpointError, match=r"large\.pt holds weights of another model"):
+        load_weights(tmp_path / "large.pt")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, value):
+    model = build_model(FasterRCNNConfig(), seed=0)
+    name, parameter = next(iter(model.named_parameters()))
+    parameter.data.view(-1)[0] = value
+    save_weights(model, tmp_path / "w.pt")
+    with pytest.raises(CheckpointError, match=rf"w\.pt holds weights that are not finite: {name}$"):
+        load_weights(tmp_path / "w.pt")
