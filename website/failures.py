@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
+from multigpu.failures.marking import marked
 from multigpu.failures.page import text
 from website.layout import API, FAILURES, GUIDES, notebooks
 
@@ -47,7 +48,7 @@ def index() -> str:
 def symptoms() -> str:
     """What people see, each a link to its failure. A list in columns is a third as long as a table."""
     asked = sorted((symptom.lower(), entry.id) for entry in catalogue() for symptom in entry.symptoms)
-    links = [f"- [{symptom}]({name}.md)" for symptom, name in asked]
+    links = [f"- [{marked(symptom)}]({name}.md)" for symptom, name in asked]
     return "\n".join(["## What one sees\n", "```{container} symptoms", *links, "```", ""])
 
 
@@ -85,7 +86,7 @@ def of_chapter(key: str) -> list[Failure]:
 
 def line(entry: Failure) -> str:
     """A failure in a list."""
-    return f"- [{entry.title}]({entry.id}.md) ({marks(entry)})"
+    return f"- [{marked(entry.title)}]({entry.id}.md) ({marks(entry)})"
 
 
 def pages() -> dict[str, str]:
@@ -97,12 +98,12 @@ def page(entry: Failure) -> str:
     """One failure: its title, what people say who meet it, its message, its cause and its repair."""
     told = replace(entry, cause=linked(entry.cause), check=linked(entry.check), fix=linked(entry.fix))
     asked = f"*One sees:* {seen(entry)}\n\n" if entry.symptoms else ""
-    return f"# {capital(entry.title)}\n\n{asked}**{marks(entry)}** · `{entry.id}`\n\n{text(told)}"
+    return f"# {capital(marked(entry.title))}\n\n{asked}**{marks(entry)}** · `{entry.id}`\n\n{text(told)}"
 
 
 def seen(entry: Failure) -> str:
     """What people say who meet a failure: `hangs at the end of an epoch; stuck`."""
-    return "; ".join(entry.symptoms)
+    return "; ".join(map(marked, entry.symptoms))
 
 
 def linked(prose: str) -> str:

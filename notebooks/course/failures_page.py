@@ -9,6 +9,7 @@ from pathlib import Path
 
 from course.generated import write_or_check
 from multigpu.failures import CHAPTERS, Failure, catalogue
+from multigpu.failures.marking import marked
 from multigpu.failures.page import place
 
 NOTEBOOK_PAGE = Path(__file__).resolve().parents[1] / "failures.ipynb"
@@ -51,7 +52,7 @@ def _table(entries: list[Failure]) -> list[str]:
         notebook = f"[{entry.notebook}, {entry.section}]({place(entry, folder='')})" if entry.notebook else ""
         message = " ".join(entry.message.split()).replace("|", "\\|").replace("`", "'")
         link = f"[{entry.id}]({TEXTS}#{entry.id})"
-        rows.append(f"| {link} | {entry.title} | `{message}` | {entry.mark} | {notebook} |")
+        rows.append(f"| {link} | {marked(entry.title)} | `{message}` | {entry.mark} | {notebook} |")
     return rows
 
 

@@ -1,11 +1,14 @@
 """What a page is made of before a browser sees it: docstrings, printed text, titles and the list of symptoms."""
 
+import re
+
 import nbformat
 import pytest
 
 pytest.importorskip("sphinx", reason="the site is built by Sphinx")
 
-from multigpu.failures import catalogue
+from multigpu.failures import CHAPTERS, catalogue
+from multigpu.failures.marking import marked
 from website import api, failures, notebook
 
 
@@ -51,4 +54,12 @@ def test_a_name_of_a_program_keeps_its_letters_at_the_beginning_of_a_title(title
 def test_every_symptom_is_a_link_to_its_failure():
     shown = failures.symptoms()
     for entry in catalogue():
-        assert all(f"- [{symptom.lower()}]({entry.id}.md)\n" in shown for symptom in entry.symptoms), entry.id
+        asked = [marked(symptom.lower()) for symptom in entry.symptoms]
+        assert all(f"- [{symptom}]({entry.id}.md)\n" in shown for symptom in asked), entry.id
+
+
+def test_no_page_of_the_catalogue_shows_a_name_or_an_option_outside_of_code():
+    """There `__slots__` would be bold, and the hyphens of `--gpus` one dash."""
+    parts = [failures.index(), *failures.pages().values(), *map(failures.chapter, CHAPTERS)]
+    pages = re.sub(r"```(?s:.*?)```|(`+)(?!`).+?(?<!`)\1(?!`)", "", "\n".join(parts))
+    assert re.findall(r".*(?<!\w)__\w.*|.*(?<!\S)--\w.*", pages) == []

@@ -1,6 +1,7 @@
 """The catalogue among the notebooks: its page, its search field, and the places that its entries lead to."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,13 +18,21 @@ IDS = {entry.id: entry for entry in catalogue()}
 
 @cache
 def headings(notebook: Path) -> frozenset[str]:
+    return frozenset(line.lstrip("#").strip() for line in markdown(notebook) if line.startswith("#"))
+
+
+def markdown(notebook: Path) -> list[str]:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    lines = (line for cell in cells if cell["cell_type"] == "markdown" for line in "".join(cell["source"]).splitlines())
-    return frozenset(line.lstrip("#").strip() for line in lines if line.startswith("#"))
+    return [line for cell in cells if cell["cell_type"] == "markdown" for line in "".join(cell["source"]).splitlines()]
 
 
 def test_page_among_the_notebooks_is_in_step() -> None:
     assert NOTEBOOK_PAGE.read_text(encoding="utf-8") == notebook_page(), "run python -m course.failures_page"
+
+
+def test_page_shows_no_name_and_no_option_outside_of_code() -> None:
+    prose = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", "\n".join(markdown(NOTEBOOK_PAGE)))
+    assert re.findall(r".*(?<!\w)__\w.*|.*(?<!\S)--\w.*", prose) == []
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -1,13 +1,13 @@
 """Write the page of the catalogue, docs/failures.md: `python -m multigpu.failures.page`, in a checkout."""
 
 import argparse
-import re
 import sys
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
+from multigpu.failures.marking import marked
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "failures.md"
 NOTEBOOKS = PAGE.parents[3] / "notebooks"
@@ -57,31 +57,31 @@ def place(entry: Failure, folder: str = "../../../notebooks/") -> str:
 
 def _contents() -> str:
     """A table of all entries."""
-    rows = [f"| [{entry.id}](#{entry.id}) | {entry.title} | {entry.mark} |" for entry in catalogue()]
+    rows = [f"| [{entry.id}](#{entry.id}) | {marked(entry.title)} | {entry.mark} |" for entry in catalogue()]
     return "\n".join(["| entry | what happens | mark |", "|---|---|---|", *rows, ""])
 
 
 def symptoms(address: str) -> str:
     """A table of what people see; `address` is the link to an entry, with {} for its id."""
     asked = sorted((symptom.lower(), entry.id) for entry in catalogue() for symptom in entry.symptoms)
-    rows = [f"| {symptom} | [{name}]({address.format(name)}) |" for symptom, name in asked]
+    rows = [f"| {marked(symptom)} | [{name}]({address.format(name)}) |" for symptom, name in asked]
     return "\n".join(["## What one sees\n", "| symptom | entry |", "|---|---|", *rows, ""])
 
 
 def _section(entry: Failure) -> str:
     silent = ", silent" if entry.silent else ""
-    return f"### {entry.id}\n\n{entry.title}. **{entry.mark}{silent}**\n\n{text(entry)}"
+    return f"### {entry.id}\n\n{marked(entry.title)}. **{entry.mark}{silent}**\n\n{text(entry)}"
 
 
 def text(entry: Failure) -> str:
     """An entry as it is told: message, cause, program, repair, other wordings, and where people met it."""
     parts = [_fenced(entry.message, "text")]
-    parts.append(f"*Cause.* {entry.cause}\n")
+    parts.append(f"*Cause.* {marked(entry.cause)}\n")
     if entry.check:
-        parts.append(f"*Find out.* {entry.check}\n")
+        parts.append(f"*Find out.* {marked(entry.check)}\n")
     if entry.program:
         parts.append(_fenced(entry.program, "python"))
-    parts.append(f"*Fix.* {entry.fix}\n")
+    parts.append(f"*Fix.* {marked(entry.fix)}\n")
     if entry.repaired:
         parts.append(_fenced(entry.repaired, "python"))
     if entry.older:  # some entries have a dozen, and who reads has found the entry already
@@ -97,7 +97,9 @@ def _further(entry: Failure) -> list[str]:
         lines.append(f"helper: `python -m frcnn_lite copy {entry.helper}`")
     if entry.notebook:
         lines.append(f"notebook: [{entry.notebook}, {entry.section}]({place(entry)})")
-    return lines + [re.sub(r"\*(.*)\*$", rf"[\1]({thread.url})", thread.cited) for thread in entry.threads]
+    return lines + [
+        thread.cited.replace(f"*{thread.title}*", f"[{marked(thread.title)}]({thread.url})") for thread in entry.threads
+    ]
 
 
 def _inline(text: str) -> str:
