@@ -39,9 +39,8 @@ def _in_the_order_of_the_dict(blobs: Sequence[Mapping[str, Any]], names: Sequenc
 
 def _same_lists(given: Any, expected: Sequence[Sequence[Any]]) -> bool:
     """Lists or tuples, which `parallel_apply` takes for arguments; it takes anything else for one argument."""
-    return [list(part) if isinstance(part, tuple) else part for part in given] == expected and len(given) == len(
-        expected
-    )
+    mine = [list(part) if isinstance(part, tuple) else part for part in given]
+    return mine == expected and len(given) == len(expected)
 
 
 def _are_iterators(cases: Sequence[Case], given: Sequence[Any]) -> bool:
