@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from frcnn_lite.printable import printable
+
 # argparse's own, and 128 + the number of the signal, as shells have it: SIGINT and SIGTERM
 BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -20,6 +22,7 @@ def say(line: str, *, on_every_rank: bool = False) -> None:
     """
     rank = os.environ.get("RANK", "0")
     if rank == "0" or on_every_rank:
+        line = "\n".join(map(printable, line.split("\n")))
         # In one write: unbuffered, print sends the end of the line apart, and another rank may speak in between.
         sys.stderr.write(f"{line}\n" if rank == "0" else f"rank {rank}: {line}\n")
 

@@ -5,7 +5,7 @@ from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 from zlib import crc32
 
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".jfif", ".ppm", ".pgm", ".avif")
 HELD_OUT = 5  # where data has no splits of its own, every fifth picture is for the test
 
 
@@ -21,12 +21,14 @@ class Object(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """file: the image; source: what to look at when its annotation is wrong; size: (width, height) as annotated."""
+    """file: the image; source: what to look at when its annotation is wrong; size: (width, height) as annotated;
+    form: the four numbers by which its file writes a box, of `FORMS` in `hints`."""
 
     file: Path
     source: str
     size: tuple[int, int] | None
     objects: tuple[Object, ...]
+    form: str = "two corners"
 
 
 def path_inside(folder: Path, name: str) -> Path:
@@ -45,7 +47,7 @@ def images_in(folder: Path) -> list[Path]:
 
 def is_held_out(name: str) -> bool:
     """Whether a picture of this name is for the test: the same on every machine, whatever other pictures there are."""
-    return crc32(name.encode()) % HELD_OUT == 0
+    return crc32(name.encode(errors="surrogatepass")) % HELD_OUT == 0
 
 
 def hold_out(names: Iterable[str]) -> dict[str, list[str]]:

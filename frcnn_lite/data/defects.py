@@ -5,15 +5,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+from frcnn_lite.printable import printable
+
 # The first action of each kind is the default.
 ACTIONS = {
     "unreadable": ("skip", "raise"),
+    "not_unique": ("skip", "raise"),
     "other_size": ("skip", "keep", "raise"),
-    "no_area": ("drop", "raise"),
-    "outside": ("clip", "drop", "raise"),
-    "unknown_class": ("drop", "raise"),
-    "duplicate": ("drop", "keep", "raise"),
+    "no_area": ("drop", "skip", "raise"),
+    "outside": ("clip", "drop", "skip", "raise"),
+    "unknown_class": ("drop", "skip", "raise"),
+    "duplicate": ("drop", "keep", "skip", "raise"),
+    "emptied": ("skip", "keep", "raise"),
     "empty": ("keep", "skip", "raise"),
+}
+REPAIRS = {
+    "unreadable": "repair or remove what is named here",
+    "not_unique": "give each image an entry and an id of its own, and each category an id and a name of its own",
+    "other_size": "write the size of the image, and draw the boxes on this image",
+    "no_area": "write the corners as finite numbers, the smaller ones first",
+    "outside": "move the corners into the picture",
+    "unknown_class": "correct the name, or add it to the list of classes",
+    "duplicate": "remove all but one",
+    "emptied": "repair its objects, or remove them where there is nothing to be found",
+    "empty": "annotate what is in the picture, unless it shows background",
 }
 
 
@@ -29,21 +44,19 @@ class Defect(NamedTuple):
 class Handling:
     """What happens to a picture or a box with a defect; whatever it is, the defect is reported.
 
-    unreadable: a picture or its annotation is missing, damaged or leads out of the data's folder: the picture is
-    skipped; other_size: the image has not the size that its annotation names, so that no box can be trusted: skipped;
-    no_area: a box without width or height, or not a number: dropped; outside: a box that sticks out of its
-    picture by more than a pixel: clipped to it; unknown_class: an object of a class that is not among the data's:
-    dropped; duplicate: an object that its picture has already, with the same class and box: dropped; empty: a picture
-    without objects: kept, it shows what background looks like. "raise" refuses the data.
+    A picture can be skipped, and an object dropped; "raise" refuses the data. data/README.md describes each kind, and
+    the defaults below are the first of `ACTIONS`.
     Raises ValueError for an action that the kind does not have.
     """
 
     unreadable: str = "skip"
+    not_unique: str = "skip"
     other_size: str = "skip"
     no_area: str = "drop"
     outside: str = "clip"
     unknown_class: str = "drop"
     duplicate: str = "drop"
+    emptied: str = "skip"
     empty: str = "keep"
 
     def __post_init__(self) -> None:
@@ -68,11 +81,15 @@ class Handling:
 
 
 def describe_defects(defects: Sequence[Defect], per_kind: int = 5) -> str:
-    """The defects by kind, the first `per_kind` of each with file and detail, one a line."""
+    """The defects by kind, the first `per_kind` of each with file and detail, one a line, and what to do about them."""
     lines = []
     for kind, count in Counter(defect.kind for defect in defects).items():
-        shown = [defect for defect in defects if defect.kind == kind][:per_kind]
-        lines.append(f"{kind}: {count}")
-        lines += [f"  {defect.file}: {defect.detail}" for defect in shown]
-        lines += [f"  and {count - len(shown)} more"] * (count > len(shown))
+        found = [printable(f"{defect.file}: {defect.detail}") for defect in defects if defect.kind == kind]
+        choices = f"train with --handle {kind}={'|'.join(ACTIONS[kind])}, the first is the default"
+        lines += [f"{kind}: {count}", *listed(found, per_kind), f"  To do: {REPAIRS[kind]}; or {choices}."]
     return "\n".join(lines)
+
+
+def listed(texts: Sequence[str], most: int) -> list[str]:
+    """Indented lines, the first `most` of them, and how many more there are."""
+    return [f"  {text}" for text in texts[:most]] + [f"  and {len(texts) - most} more"] * (len(texts) > most)

@@ -1,46 +1,65 @@
 """Image files: read upright as RGB, or only looked at."""
 
+import os
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 from PIL import Image, ImageOps
 
-ORIENTATION = 0x0112  # EXIF; values from 5 on turn the picture by a quarter
-PILLOWS_ERRORS = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)  # its ways to say "damaged"
+ORIENTATION = 0x0112  # EXIF; values from 5 to 8 turn the picture by a quarter
+FLAT = 16  # of 256 levels; deep pictures of three channels, of which Pillow reads the upper 8 bits, can come out so
+
+
+class Look(NamedTuple):
+    """size: (width, height) as `read_image` gives it; turned: whether the file says that the camera was turned;
+    in_doubt: whether the annotated size does not tell if boxes were drawn on the turned picture; flat: whether no
+    channel has more than a few levels, so that nothing can be seen."""
+
+    size: tuple[int, int]
+    turned: bool
+    in_doubt: bool
+    flat: bool
 
 
 def read_image(path: str | Path, annotated_size: tuple[int, int] | None = None) -> Image.Image:
     """The picture in a file as RGB, turned the way the camera was held.
 
     annotated_size: (width, height) that boxes were drawn on; where it is the size of the pixels as they are stored, and
-    not that of the turned picture, the pixels are left as they are stored.
+    not that of the turned picture, the pixels are left as they are stored. Numbers of more than 8 bits are stretched:
+    the darkest thousandth of the pixels is black, the brightest white.
     Raises FileNotFoundError, or ValueError that names a file which cannot be read as a picture.
     """
-    path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileNotFoundError(f"no image at {path}")
     try:
         with Image.open(path) as image:
             stored = annotated_size == image.size != _upright_size(image)
-            return (image if stored else ImageOps.exif_transpose(image)).convert("RGB")
-    except PILLOWS_ERRORS as error:
+            return _rgb(image if stored else ImageOps.exif_transpose(image))
+    except Exception as error:  # Pillow has an exception of nearly every kind for a damaged file
         raise ValueError(f"{path} cannot be read as an image: {error}") from error
 
 
-def look_at_image(path: Path, annotated_size: tuple[int, int] | None) -> tuple[int, int]:
-    """The (width, height) that `read_image` would give, after every byte has been decoded, at less than its cost.
+def look_at_image(path: Path, annotated_size: tuple[int, int] | None) -> Look:
+    """What `read_image` would give, after every byte has been decoded, at less than its cost.
 
     Raises ValueError for a file that is missing or damaged.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):  # False also for a name that no file can have
         raise ValueError("there is no such image")
     try:
         with Image.open(path) as image:
-            stored, upright = image.size, _upright_size(image)
+            stored, upright, turned = image.size, _upright_size(image), _orientation(image) > 1
             image.draft("RGB", (1, 1))  # a JPEG is decoded to an eighth of its size, which finds what is cut off too
             image.load()
-    except PILLOWS_ERRORS as error:
+            deep = _is_deep(image)  # Pillow knows no extrema of some of these
+            levels = [[f(np.asarray(image)) for f in (np.min, np.max)]] if deep else image.getextrema()
+            spans = np.ptp(np.reshape(levels, (-1, 2)), axis=1)
+            flat = bool((spans <= (0 if deep or image.mode in "1P" else FLAT)).all())
+    except Exception as error:
         raise ValueError(f"cannot be read as an image: {error}") from error
-    return stored if annotated_size == stored else upright
+    in_doubt = turned and (stored == upright or annotated_size is None)
+    return Look(stored if annotated_size == stored else upright, turned, in_doubt, flat)
 
 
 def upright_size(path: Path) -> tuple[int, int]:
@@ -51,10 +70,32 @@ def upright_size(path: Path) -> tuple[int, int]:
     try:
         with Image.open(path) as image:
             return _upright_size(image)
-    except PILLOWS_ERRORS as error:
+    except Exception as error:
         raise ValueError(f"cannot be read as an image: {error}") from error
 
 
 def _upright_size(image: Image.Image) -> tuple[int, int]:
     width, height = image.size
-    return (height, width) if image.getexif().get(ORIENTATION, 1) >= 5 else (width, height)
+    return (height, width) if _orientation(image) >= 5 else (width, height)
+
+
+def _orientation(image: Image.Image) -> int:
+    found = image.getexif().get(ORIENTATION, 1)
+    return found if found in range(1, 9) else 1  # cameras write 0, and damaged files anything
+
+
+def _is_deep(image: Image.Image) -> bool:
+    return image.mode in ("I", "F") or image.mode.startswith("I;16")
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    """8 bits a channel. Of a deeper picture Pillow would cut off all that is above 255."""
+    if _is_deep(image):
+        values = np.asarray(image).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        low, high = np.quantile(finite, (0.001, 0.999)) if finite.size else (0.0, 0.0)
+        if low == high and finite.size:  # an object of less than a thousandth
+            low, high = finite.min(), finite.max()
+        parts = np.nan_to_num((values - low) / ((high - low) or 1.0), nan=0.0).clip(0, 1)
+        image = Image.fromarray((parts * 255).round().astype(np.uint8))
+    return image.convert("RGB")

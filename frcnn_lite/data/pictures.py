@@ -1,6 +1,5 @@
 """Annotated pictures as scenes of a data set, after a look at every file and every box."""
 
-import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +10,13 @@ import torch
 from frcnn_lite.data.annotated import Object, Picture
 from frcnn_lite.data.batch import Ignored, Scene
 from frcnn_lite.data.defects import Defect, Handling
-from frcnn_lite.data.image_file import look_at_image, read_image
-
-TOLERANCE = 1.0  # pixels: whether tools count from 0 or from 1 is not worth a report
+from frcnn_lite.data.hints import TOLERANCE, has_area, hints
+from frcnn_lite.data.image_file import Look, look_at_image, read_image
 
 
 class AnnotatedPictures:
-    """Scenes of the sizes their pictures have; `defects` tells what was found wrong, `pictures` what is left.
+    """Scenes of the sizes their pictures have; `defects` tells what was found wrong, `pictures` what is left, `hints`
+    what there is to doubt, and `turned` how many of the files say that the camera was turned.
 
     pictures: from `read_voc`, `read_coco` or `read_yolo`, with the `defects` found there; class_names: objects of other
     classes are unknown; handling: what happens to each kind of defect. Every image is decoded once, to find the damaged
@@ -36,13 +35,16 @@ class AnnotatedPictures:
         handling = Handling() if handling is None else handling
         found, kept = list(defects), []
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # Pillow decodes without holding the interpreter's lock
-            for picture, size in zip(pictures, pool.map(_size_or_defect, pictures), strict=True):
-                sound, wrong = _sound_picture(picture, size, frozenset(self.class_names), handling)
-                found += wrong
-                kept += [sound] if sound is not None else []
+            looks = list(zip(pictures, pool.map(_look_or_defect, pictures), strict=True))
+        for picture, look in looks:
+            sound, wrong = _sound_picture(picture, look, frozenset(self.class_names), handling)
+            found += wrong
+            kept += [sound] if sound is not None else []
         handling.refuse(found)
         self.defects: tuple[Defect, ...] = tuple(found)
         self.pictures: tuple[Picture, ...] = tuple(kept)
+        seen = [(picture, look) for picture, look in looks if isinstance(look, Look)]
+        self.hints, self.turned = hints(seen), sum(look.turned for _, look in seen)
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -72,20 +74,20 @@ def _boxes(objects: Sequence[Object]) -> torch.Tensor:
     return torch.tensor([thing.box for thing in objects], dtype=torch.float32).reshape(-1, 4)
 
 
-def _size_or_defect(picture: Picture) -> tuple[int, int] | Defect:
+def _look_or_defect(picture: Picture) -> Look | Defect:
     try:
         return look_at_image(picture.file, picture.size)
     except ValueError as error:
-        return Defect(picture.file.as_posix(), "unreadable", str(error))
+        return Defect(picture.source, "unreadable", f"{picture.file.as_posix()}: {error}")
 
 
 def _sound_picture(
-    picture: Picture, size: tuple[int, int] | Defect, class_names: frozenset[str], handling: Handling
+    picture: Picture, look: Look | Defect, class_names: frozenset[str], handling: Handling
 ) -> tuple[Picture | None, list[Defect]]:
     """The picture as it can be used, None when it cannot, and everything that is wrong with it."""
-    if isinstance(size, Defect):
-        return None, [size]
-    defects = []
+    if isinstance(look, Defect):
+        return None, [look]
+    size, defects = look.size, list[Defect]()
     if picture.size is not None and picture.size != size:
         detail = f"annotated as {picture.size[0]} x {picture.size[1]}, the image is {size[0]} x {size[1]}"
         defects.append(Defect(picture.source, "other_size", detail))
@@ -93,10 +95,12 @@ def _sound_picture(
             return None, defects
     objects, wrong = _sound_objects(picture, size, class_names, handling)
     defects += wrong
-    if not objects:
+    if picture.objects and not objects:
+        defects.append(Defect(picture.source, "emptied", f"all of its {len(picture.objects)} objects were dropped"))
+    elif not objects:
         defects.append(Defect(picture.source, "empty", "no objects"))
-    keep = bool(objects) or handling.empty == "keep"
-    return picture._replace(objects=objects, size=size) if keep else None, defects
+    skipped = any(getattr(handling, defect.kind) == "skip" for defect in defects)
+    return None if skipped else picture._replace(objects=objects, size=size), defects
 
 
 def _sound_objects(
@@ -109,19 +113,20 @@ def _sound_objects(
         sticks_out = max(abs(a - b) for a, b in zip(box, thing.box, strict=True))
         where, known = f"{picture.source}{thing.where}", thing._replace(where="")
         drawn = f"{thing.name} {' '.join(f'{number:g}' for number in thing.box)}"
+        is_kept = True
         if thing.name not in class_names:
             defects.append(Defect(where, "unknown_class", repr(thing.name)))
-        elif not all(map(math.isfinite, thing.box)) or thing.box[2] <= thing.box[0] or thing.box[3] <= thing.box[1]:
+            is_kept = False
+        elif not has_area(thing.box):
             defects.append(Defect(where, "no_area", drawn))
+            is_kept = False
         elif known in seen:
             defects.append(Defect(where, "duplicate", drawn))
-            if handling.duplicate == "keep":
-                kept.append(thing._replace(box=box))
+            is_kept = handling.duplicate == "keep"
         elif sticks_out > TOLERANCE:
             defects.append(Defect(where, "outside", f"{drawn} in {size[0]} x {size[1]}"))
-            if handling.outside == "clip" and box[2] > box[0] and box[3] > box[1]:
-                kept.append(thing._replace(box=box))
-        else:
+            is_kept = handling.outside == "clip" and has_area(box)
+        if is_kept:
             kept.append(thing._replace(box=box))
         seen.add(known)
     return tuple(kept), defects

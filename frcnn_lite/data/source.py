@@ -1,5 +1,6 @@
 """The names of data sets on the command line: "voc:DIR", "coco:FILE", "yolo:DIR", each with "@SPLIT" if need be."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,7 +60,8 @@ class DataSource:
     @classmethod
     def guess(cls, path: str) -> "DataSource":
         """The same for a bare path: a file is COCO's, a folder YOLO's or VOC's; a name with its kind is parsed."""
-        if path.partition(":")[0] in FORMATS:
+        kind, colon, _ = path.partition(":")
+        if colon and kind in FORMATS:
             return cls.parse(path)
         place = Path(path if Path(path).exists() else path.rpartition("@")[0])
         return cls.parse(f"{'coco' if place.is_file() else 'yolo' if is_yolo(place) else 'voc'}:{path}")
@@ -77,8 +79,19 @@ class DataSource:
         return splits[self.split] if self.split else list(dict.fromkeys(n for names in splits.values() for n in names))
 
     def read(self) -> tuple[list[Picture], list[Defect]]:
-        """The annotations as they are, and those that cannot be read."""
-        return FORMATS[self.kind].read(self.path, self.names())
+        """The annotations as they are, and those that cannot be read or that share their image with others."""
+        pictures, defects = FORMATS[self.kind].read(self.path, self.names())
+        sources = defaultdict(list)
+        for picture in pictures:
+            sources[picture.file].append(picture.source)
+        detail = "{} belongs to {}, and each would teach that the objects of the others are background"
+        defects += [
+            Defect(one, "not_unique", detail.format(file.name, " and ".join(shared)))
+            for file, shared in sources.items()
+            for one in shared
+            if len(shared) > 1
+        ]
+        return [picture for picture in pictures if len(sources[picture.file]) == 1], defects
 
     def unannotated(self, pictures: list[Picture]) -> list[str]:
         """The file names of images that lie beside `pictures`, which `read` gave, and have no annotation."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from frcnn_lite.data.annotated import Picture
-from frcnn_lite.data.defects import describe_defects
+from frcnn_lite.data.defects import describe_defects, listed
 from frcnn_lite.data.pictures import AnnotatedPictures
 from frcnn_lite.data.source import DataSource, choose_splits
 from frcnn_lite.data.statistics import fit_detector
+from frcnn_lite.printable import printable
 
 
 def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20, unannotated: Sequence[str] = ()) -> str:
@@ -17,15 +17,19 @@ def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20, u
 
     unannotated: names of pictures without an annotation, listed likewise.
     """
-    splits = ", ".join(f"{name} {len(names)}" for name, names in source.splits().items())
-    lines = [str(source), f"splits: {splits}"]
+    splits = ", ".join(f"{printable(name)} {len(names)}" for name, names in source.splits().items())
+    lines = [printable(str(source)), f"splits: {splits}"]
     if not source.split:
         lines.append(f"training: {_training(source)}")
-    lines += [*_classes(data.pictures), *_sizes(data)]
+    lines += [*_classes(data), *_sizes(data)]
+    if left_out := len(source.names()) - len(data):
+        lines.append(f"pictures that are left out, for defects that are listed below: {left_out}")
     if unannotated:
         lines.append(f"pictures without an annotation, which no training sees: {len(unannotated)}")
-        lines += [f"  {name}" for name in unannotated[:per_kind]]
-        lines += [f"  and {len(unannotated) - per_kind} more"] * (len(unannotated) > per_kind)
+        lines += listed(list(map(printable, unannotated)), per_kind)
+    if data.turned:
+        lines.append(f"pictures of a camera that was turned (EXIF): {data.turned}")
+    lines += [f"doubt: {printable(hint)}" for hint in data.hints]
     lines.append(f"defects: {len(data.defects)}")
     return "\n".join([*lines, describe_defects(data.defects, per_kind)]).rstrip()
 
@@ -38,11 +42,13 @@ def _training(source: DataSource) -> str:
     return f"train takes {train.split}, evaluate takes {test.split}"
 
 
-def _classes(pictures: Sequence[Picture]) -> Iterator[str]:
-    objects = Counter(thing.name for picture in pictures for thing in picture.objects)
-    where = Counter(name for picture in pictures for name in {thing.name for thing in picture.objects})
-    ignored = sum(thing.ignored for picture in pictures for thing in picture.objects)
-    yield f"{len(pictures)} pictures, {objects.total()} objects, {ignored} of them difficult or crowds"
+def _classes(data: AnnotatedPictures) -> Iterator[str]:
+    names = {name: printable(name) for name in data.class_names}
+    objects = Counter(names[thing.name] for picture in data.pictures for thing in picture.objects)
+    where = Counter(names[name] for picture in data.pictures for name in {t.name for t in picture.objects})
+    ignored = sum(thing.ignored for picture in data.pictures for thing in picture.objects)
+    yield f"{len(data)} pictures, {objects.total()} objects, {ignored} of them difficult or crowds"
+    objects.update(dict.fromkeys(names.values(), 0))  # a class without objects is trained, too
     width = max(map(len, objects), default=0)
     for name, count in objects.most_common():
         yield f"  {name:<{width}} {count:>7} in {where[name]} pictures"

@@ -4,12 +4,17 @@ M. Everingham et al., "The PASCAL Visual Object Classes Challenge 2007 Developme
 files into folders of other names, without lists; those are found too.
 """
 
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, hold_out, images_in, path_inside
+from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, hold_out, path_inside
 from frcnn_lite.data.defects import Defect
+from frcnn_lite.data.values import flag, number, refuse_parts, sides
 
 IMAGE_FOLDERS = ("JPEGImages", "PNGImages", "images", "Images", "")
 ANNOTATION_FOLDERS = ("Annotations", "annotations", "annots", "labels", "")
@@ -22,17 +27,18 @@ def voc_splits(root: Path) -> dict[str, list[str]]:
     Raises FileNotFoundError for a folder without annotations.
     """
     lists = {file.stem: file for file in sorted((root / "ImageSets" / "Main").glob("*.txt"))}
+    files = _annotations(root)
+    known = _by_stem(files) | {name: name for name in files}
     # CLASS_SPLIT.txt says for every picture of SPLIT whether it has the class: no split of its own
     whole = {
-        name: _read_list(file)
+        name: [known.get(listed, listed) for listed in _read_list(file)]
         for name, file in lists.items()
         if name.rpartition("_")[2] not in lists or "_" not in name
     }
     if {"test", "val"} & whole.keys():
         return whole
-    folder = _folder(root, ANNOTATION_FOLDERS, (".xml",))
     listed = {name for names in whole.values() for name in names}
-    return {**whole, **hold_out(listed or (file.stem for file in folder.glob("*.xml")))}
+    return {**whole, **hold_out(listed or files)}
 
 
 def voc_class_names(root: Path, pictures: list[Picture]) -> tuple[str, ...]:
@@ -42,39 +48,94 @@ def voc_class_names(root: Path, pictures: list[Picture]) -> tuple[str, ...]:
 
 def read_voc(root: Path, names: list[str]) -> tuple[list[Picture], list[Defect]]:
     """The pictures called `names`, and what is wrong with the annotations of the others."""
-    annotations = _folder(root, ANNOTATION_FOLDERS, (".xml",))
-    images = _folder(root, IMAGE_FOLDERS, IMAGE_ENDINGS)
+    folder, images = _folder(root, ANNOTATION_FOLDERS, (".xml",)), _folder(root, IMAGE_FOLDERS, IMAGE_ENDINGS)
+    files, known = _annotations(root), _by_name(images, IMAGE_ENDINGS)
+    known = {stem: known[name] for stem, name in _by_stem(known).items()} | known
     pictures, defects = [], []
     for name in names:
         try:
-            pictures.append(_read_picture(path_inside(annotations, f"{name}.xml"), images))
+            file = files.get(name) or path_inside(folder, f"{name}.xml")
+            pictures.append(_read_picture(file, f"{folder.name}/{file.relative_to(folder)}", name, images, known))
         except (OSError, ValueError, expat.ExpatError) as error:
-            defects.append(Defect(f"{annotations.name}/{name}.xml", "unreadable", str(error)))
+            defects.append(Defect(f"{folder.name}/{name}.xml", "unreadable", str(error)))
     return pictures, defects
 
 
 def voc_unannotated(root: Path, pictures: list[Picture]) -> list[str]:
-    """The images that have no annotation, by file name; `pictures` are those that were read."""
-    annotated = {file.stem for file in _folder(root, ANNOTATION_FOLDERS, (".xml",)).glob("*.xml")}
+    """The images that have no annotation, and XML files that are not read; `pictures` are those that were read."""
+    files, images = _annotations(root), _folder(root, IMAGE_FOLDERS, IMAGE_ENDINGS)
     used = {picture.file for picture in pictures}  # an annotation can name an image that is called otherwise
-    files = images_in(_folder(root, IMAGE_FOLDERS, IMAGE_ENDINGS))
-    return [file.name for file in files if file.stem not in annotated and file not in used]
+    alone = [file for name, file in _by_name(images, IMAGE_ENDINGS).items() if not {name, file.stem} & files.keys()]
+    listed = {files.get(name) for names in voc_splits(root).values() for name in names}
+    unread = sorted(set(_below(root, (".xml",))) - listed)
+    names = [file.relative_to(images).as_posix() for file in sorted(alone) if file not in used]
+    return names + [
+        f"{file.relative_to(root).as_posix()}: no list names it, or its folder is not read" for file in unread
+    ]
 
 
-def parse_xml(text: bytes) -> Element:
-    """The root of a document without a document type: what defines entities, which can grow without end, is refused.
+def _annotations(root: Path) -> dict[str, Path]:
+    return _by_name(_folder(root, ANNOTATION_FOLDERS, (".xml",)), (".xml",))
+
+
+def _below(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
+    """The files with one of `endings`, in whatever case, in `folder` and its subfolders that are not hidden."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in files if Path(name).suffix.lower() in endings)
+
+
+def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
+    """The files below `folder` by their paths there without the ending; of a.jpg and a.png the first of `endings`.
+
+    A second file with the same ending, a.XML beside a.xml, keeps its ending in its name.
+    """
+    found: dict[str, Path] = {}
+    for file in sorted(_below(folder, endings), key=lambda file: (endings.index(file.suffix.lower()), file)):
+        name = file.relative_to(folder).as_posix()
+        short = name.removesuffix(file.suffix)
+        found[short if short not in found else name] = file
+    return found
+
+
+def _by_stem(files: dict[str, Path]) -> dict[str, str]:
+    """The names of files in subfolders by their last part, for those with a last part that no other file has."""
+    names = defaultdict(list)
+    for name in files:
+        names[name.rpartition("/")[2]].append(name)
+    return {stem: found[0] for stem, found in names.items() if len(found) == 1}
+
+
+def parse_xml(data: bytes) -> Element:
+    """The root of a document that declares no entities, which can grow without end or lead to other files.
 
     Raises ValueError or ExpatError.
     """
     builder, parser = TreeBuilder(), expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = builder.data, _refuse_doctype
-    parser.Parse(text, True)
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = parser.SkippedEntityHandler = _refuse_entities
+    parser.Parse(_text(data), True)
     return builder.close()
 
 
-def _refuse_doctype(*_: object) -> None:
-    raise ValueError("the file declares a document type; an annotation needs none")
+def _text(data: bytes) -> str:
+    """Decoded here, because expat knows four encodings alone."""
+    declared = re.match(rb"""(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""", data)
+    encoding = declared[1].decode() if declared else "utf-8"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    elif re.match("(?i)utf-?(16|32)|ucs", encoding):  # what could be read above is not in this encoding
+        encoding = "utf-8"
+    try:
+        return data.decode(encoding).lstrip("\ufeff")
+    except (ValueError, LookupError) as error:
+        known = f"which it {'declares' if declared else 'must be in as it declares no other'}"
+        raise ValueError(f"the file is not text in {encoding}, {known}: {error}; save it as UTF-8") from error
+
+
+def _refuse_entities(*_: object) -> None:
+    raise ValueError("the file declares a document type with entities, or uses such; an annotation needs none")
 
 
 def _read_list(file: Path) -> list[str]:
@@ -82,28 +143,30 @@ def _read_list(file: Path) -> list[str]:
     return list(dict.fromkeys(line for line in lines if line))
 
 
-def _read_picture(file: Path, images: Path) -> Picture:
+def _read_picture(file: Path, source: str, name: str, images: Path, known: dict[str, Path]) -> Picture:
+    """known: the images by name."""
     root = parse_xml(file.read_bytes())
-    size = root.find("size")
-    width, height = (_number(size, side) if size is not None else 0.0 for side in ("width", "height"))
-    known = width > 0 and height > 0  # some tools write 0 x 0
+    if root.tag.lower() not in ("annotation", "annotations"):
+        raise ValueError(f"the first element must be annotation, got {root.tag!r}: this is not a file of VOC")
+    size, elements = root.find("size"), list(root.iter("object"))
+    if any(element.find(".//object") is not None for element in elements):
+        raise ValueError("an object is inside another one; write them one after the other")
     return Picture(
-        _image_of(file.stem, root.findtext("filename", ""), images),
-        f"{file.parent.name}/{file.name}",
-        (int(width), int(height)) if known else None,
-        tuple(_read_object(element) for element in root.iter("object")),
+        _image_of(name, (root.findtext("filename") or "").strip(), images, known),
+        source,
+        None if size is None else sides(*((size.findtext(side) or "").strip() for side in ("width", "height"))),
+        tuple(_read_object(element) for element in elements),
     )
 
 
-def _image_of(stem: str, name: str, images: Path) -> Path:
+def _image_of(name: str, written: str, images: Path, known: dict[str, Path]) -> Path:
     """The image of the annotation's own name; the name written inside is often of another machine."""
-    for ending in IMAGE_ENDINGS:
-        for path in (images / f"{stem}{ending}", images / f"{stem}{ending.upper()}"):
-            if path.is_file():
-                return path
-    path = path_inside(images, name or f"{stem}.jpg")
-    if not path.is_file():
-        raise ValueError(f"there is no image {images.name}/{stem}.* and none called {name!r}")
+    stem = name.rpartition("/")[2]
+    if found := known.get(name) or known.get(stem):
+        return found
+    path = path_inside(images, written or f"{stem}.jpg")
+    if not os.path.isfile(path):
+        raise ValueError(f"there is no image {images.name}/{name}.* and none called {written!r}")
     return path
 
 
@@ -112,29 +175,29 @@ def _read_object(element: Element) -> Object:
     box = element.find("bndbox")
     if box is None:
         raise ValueError("an object has no bndbox")
-    xmin, ymin, xmax, ymax = (_number(box, name) for name in ("xmin", "ymin", "xmax", "ymax"))
+    corners = ("xmin", "ymin", "xmax", "ymax")
+    xmin, ymin, xmax, ymax = (number((box.findtext(name) or "").strip(), name) for name in corners)
+    if xmax > xmin and ymax > ymin:
+        refuse_parts((xmin, ymin, xmax, ymax))
     # A box that ends where it starts is one pixel by that rule, and in practice a slip of the mouse: no area.
     left, top = (low if high <= low else low - 1 for low, high in ((xmin, xmax), (ymin, ymax)))
     name = (element.findtext("name") or "").strip()
-    return Object((left, top, xmax, ymax), name, ignored=element.findtext("difficult", "0").strip() == "1")
-
-
-def _number(element: Element, name: str) -> float:
-    text = (element.findtext(name) or "").strip()
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{name} is not a number: {text!r}") from None
+    return Object((left, top, xmax, ymax), name, ignored=flag(element.findtext("difficult"), "difficult"))
 
 
 def _folder(root: Path, names: tuple[str, ...], endings: tuple[str, ...]) -> Path:
-    """The first of the folders called `names` that holds files with one of `endings`."""
-    for name in names:
-        folder = root / name
-        if folder.is_dir() and any(file.suffix.lower() in endings for file in folder.iterdir()):
+    """The first of the folders called `names` that holds files with one of `endings`, or has subfolders that do."""
+    folders = [root / name for name in names if (root / name).is_dir()]
+    for folder in folders:
+        if any(file.suffix.lower() in endings for file in folder.iterdir()):
+            return folder
+    for folder in folders:
+        if folder != root and any(_below(folder, endings)):
             return folder
     wanted = ", ".join(name or "the folder itself" for name in names)
     deeper = next((file.parent for depth in (1, 2, 3) for file in root.glob("*/" * depth + "*.xml")), root)
     within = deeper.parent if deeper.name in ANNOTATION_FOLDERS else deeper
     hint = "" if within == root else f"; is it {within}?"
+    if files := sorted(root.glob("*.json")):
+        hint += f"; {files[0].name} may be a file of COCO, which is given as coco:{files[0]}"
     raise FileNotFoundError(f"{root} holds no {endings[0]} files, looked for in: {wanted}{hint}")

@@ -14,10 +14,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from frcnn_lite.data.annotated import IMAGE_ENDINGS, Object, Picture, hold_out
 from frcnn_lite.data.defects import Defect
 from frcnn_lite.data.image_file import upright_size
+from frcnn_lite.data.values import number
 from frcnn_lite.data.yolo_yaml import CLASS_LISTS, class_list, read_text, split_paths
 
 SPLIT_FOLDERS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-SLACK = 0.001  # a number this far outside 0..1 was rounded; one further out was not meant as a part of the picture
+FAR = 1.0  # a number this far outside 0..1 was not meant as a part of the picture
+MOST_CLASSES = 10**6
 
 
 def is_yolo(root: Path) -> bool:
@@ -72,7 +74,7 @@ def read_yolo(root: Path, names: list[str]) -> tuple[list[Picture], list[Defect]
         defects += wrong
         if not wrong:
             source = label if (root / label).is_file() else f"{name} without {label}"
-            pictures.append(Picture(root / name, source, None, tuple(objects)))
+            pictures.append(Picture(root / name, source, None, tuple(objects), "the centre, width and height"))
     return pictures, defects
 
 
@@ -80,28 +82,31 @@ def _read_objects(
     root: Path, label: str, size: tuple[int, int], classes: dict[int, str]
 ) -> tuple[list[Object], list[Defect]]:
     file = root / label
-    lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines() if file.is_file() else []
     objects, wrong = [], []
-    for number, line in enumerate(lines, start=1):
+    try:
+        lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines() if file.is_file() else []
+    except OSError as error:
+        return [], [Defect(label, "unreadable", f"the label file cannot be opened: {error.strerror}")]
+    for count, line in enumerate(lines, start=1):
         try:
             if line.strip():
-                objects.append(_read_line(line, size, classes)._replace(where=f":{number}"))
+                objects.append(_read_line(line, size, classes)._replace(where=f":{count}"))
         except ValueError as error:
-            wrong.append(Defect(f"{label}:{number}", "unreadable", str(error)))
+            wrong.append(Defect(f"{label}:{count}", "unreadable", str(error)))
     return objects, wrong
 
 
 def _read_line(line: str, size: tuple[int, int], classes: dict[int, str]) -> Object:
     try:
-        index, *numbers = map(float, line.split())
+        index, *numbers = (number(text, "") for text in line.split())
     except ValueError:
-        raise ValueError(f"a line holds numbers alone, got {line.strip()!r}") from None
-    if not index.is_integer() or index < 0:
+        raise ValueError(f"a line holds numbers alone, got {line.strip()[:80]!r}") from None
+    if not index.is_integer() or not 0 <= index <= MOST_CLASSES:
         raise ValueError(f"a class is a whole number from 0 on, got {index:g}")
     if len(numbers) != 4 and (len(numbers) < 6 or len(numbers) % 2):
         wanted = "5 numbers (class x y width height), or a class and 3 points or more"
         raise ValueError(f"a line has {wanted}; this one has {len(numbers) + 1} numbers")
-    if outside := [number for number in numbers if not -SLACK <= number <= 1 + SLACK]:
+    if outside := [part for part in numbers if not -FAR <= part <= 1 + FAR]:
         raise ValueError(
             f"{outside[0]:g} is outside 0..1: boxes are parts of the picture's width and height, not pixels"
         )
@@ -143,13 +148,14 @@ def _label_of(root: Path, name: str) -> str:
     if "images" in parts:
         parts[len(parts) - 1 - parts[::-1].index("images")] = "labels"
     apart = PurePosixPath(*parts)
-    return str(beside if (root / beside).is_file() and not (root / apart).is_file() else apart)
+    places = [place.with_suffix(ending) for ending in (".txt", ".TXT") for place in (apart, beside)]
+    return str(next((place for place in places if (root / place).is_file()), apart))
 
 
 def _left_over(root: Path, labels: dict[str, str]) -> Iterator[Defect]:
     """Defects of label files and of places in data.yaml that have no picture. labels: the file of each picture."""
     used = set(labels.values())
-    for file in (file for folder in _folders(root, "labels") for file in sorted(folder.rglob("*.txt"))):
+    for file in (file for folder in _folders(root, "labels") for file in sorted(folder.rglob("*.[tT][xX][tT]"))):
         label = file.relative_to(root).as_posix()
         if label not in used and file.name not in CLASS_LISTS:
             yield Defect(label, "unreadable", "there is no picture for this label file")

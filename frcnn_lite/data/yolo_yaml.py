@@ -9,6 +9,17 @@ YAML_FILES = ("data.yaml", "data.yml", "dataset.yaml")
 CLASS_LISTS = ("classes.txt", "obj.names", "labels/classes.txt")
 
 
+class Loader(yaml.BaseLoader):
+    """Words, lists and mappings alone: nothing in the file is run, and a class "no" stays a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Raises yaml's error for a key that is there twice, of which yaml would take the last."""
+        found = super().construct_mapping(node, deep=True)
+        if len(found) < len(node.value):
+            raise yaml.constructor.ConstructorError(None, None, "a key is there twice", node.start_mark)
+        return found
+
+
 def class_list(root: Path) -> dict[int, str]:
     """The names of the classes by index, none where the folder has no list of them.
 
@@ -52,13 +63,10 @@ def read_text(file: Path) -> str:
 
 
 def _read(root: Path) -> tuple[Path, dict[str, Any]]:
-    """data.yaml and its entries; no entries where there is no such file.
-
-    The base loader makes words, lists and mappings alone: nothing in the file is run, and a class "no" stays a word.
-    """
+    """data.yaml and its entries; no entries where there is no such file."""
     file = next((root / name for name in YAML_FILES if (root / name).is_file()), root / YAML_FILES[0])
     try:
-        entries = yaml.load(read_text(file), yaml.BaseLoader) if file.is_file() else {}
+        entries = yaml.load(read_text(file), Loader) if file.is_file() else {}
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(entries, dict):
@@ -71,4 +79,7 @@ def _by_index(file: Path, names: Any) -> dict[int, str]:
     pairs = list(names.items() if isinstance(names, dict) else enumerate(names) if isinstance(names, list) else [])
     if not pairs or not all(isinstance(name, str) and str(index).isdecimal() for index, name in pairs):
         raise ValueError(f"{file}: names must be a list of words or a mapping from numbers to words, got {names}")
-    return {int(index): name for index, name in pairs}
+    found = {int(index): name for index, name in pairs}
+    if len(found) < len(pairs):
+        raise ValueError(f"{file}: names must give each number once, got {names}")
+    return found

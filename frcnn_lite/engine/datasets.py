@@ -75,9 +75,13 @@ class Pictures:
             found = AnnotatedPictures(pictures[:length], class_names, Handling.parse(handle), defects)
             if len(found) == 0:
                 raise _unusable(source, found.defects)
+            # The location of these lines, not of the caller's, so that opening the same data again says it once
             if found.defects:
-                # The location of this line, not of the caller's, so that opening the same data again says it once
-                warnings.warn(f"{source} has defects\n{describe_defects(found.defects)}", stacklevel=1)
+                left_out = len(pictures[:length]) - len(found)
+                said = f"{source} has defects, and {left_out} pictures that could be read are left out"
+                warnings.warn(f"{said}\n{describe_defects(found.defects)}", stacklevel=1)
+            for hint in found.hints:
+                warnings.warn(f"{source}: {hint}", stacklevel=1)
             return found
 
         return self._once(("annotated", source, length, class_names, handle), look_through)

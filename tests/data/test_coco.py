@@ -36,7 +36,7 @@ def test_images_are_found_where_coco_puts_them(tmp_path):
     [
         ({"category_id": 7}, "must be four numbers, got None"),
         ({"bbox": [1, 2, 3], "category_id": 7}, "must be four numbers"),
-        ({"bbox": [1, 2, None, 4], "category_id": 7}, "NoneType"),
+        ({"bbox": [1, 2, None, 4], "category_id": 7}, "a number of the bbox is not a number: None"),
     ],
 )
 def test_a_wrong_entry_is_reported_and_the_others_are_read(tmp_path, annotation, words):

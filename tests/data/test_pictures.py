@@ -82,7 +82,10 @@ def test_and_what_is_left_is_sound(broken):
 
 
 def test_handling_is_a_choice(broken):
-    assert open_voc(broken, ["outside"], outside="drop").pictures[0].objects == ()
+    assert open_voc(broken, ["outside"], outside="drop", emptied="keep").pictures[0].objects == ()
+    for kind in ("no_area", "outside", "unknown", "twice"):
+        field = {"unknown": "unknown_class", "twice": "duplicate"}.get(kind, kind)
+        assert len(open_voc(broken, [kind, "sound"], **{field: "skip"})) == 1
     assert len(open_voc(broken, ["empty", "sound"], empty="skip")) == 1
     assert len(open_voc(broken, ["twice"], duplicate="keep").pictures[0].objects) == 3
     assert len(open_voc(broken, ["other"], other_size="keep")) == 1

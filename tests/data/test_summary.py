@@ -16,11 +16,13 @@ def test_the_page_of_a_folder(tmp_path):
     for line in (
         "splits: train 2, val 2",
         "training: train takes train, evaluate takes val",
-        "4 pictures, 6 objects, 3 of them difficult or crowds",
+        "3 pictures, 6 objects, 3 of them difficult or crowds",
         "  dog       3 in 3 pictures",
-        "sizes of pictures: 64 x 48 (4)",
+        "sizes of pictures: 64 x 48 (3)",
         "pictures brought to 96 x 64, anchors of 42.7 pixels, height / width 1\n  100.0% of the boxes",
-        "defects: 2\nno_area: 1\n  Annotations/d.xml: dog 60 5 60 5\nempty: 1\n  Annotations/d.xml: no objects",
+        "pictures that are left out, for defects that are listed below: 1\n",
+        "defects: 2\nno_area: 1\n  Annotations/d.xml: dog 60 5 60 5\n  To do: write the corners as finite numbers",
+        "emptied: 1\n  Annotations/d.xml: all of its 1 objects were dropped\n",
     ):
         assert line in page
     assert "training:" not in summarise(DataSource.guess(f"{tmp_path}@val"), data)
