@@ -77,9 +77,11 @@ class Pictures:
                 raise _unusable(source, found.defects)
             # The location of these lines, not of the caller's, so that opening the same data again says it once
             if found.defects:
-                left_out = len(pictures[:length]) - len(found)
-                said = f"{source} has defects, and {left_out} pictures that could be read are left out"
-                warnings.warn(f"{said}\n{describe_defects(found.defects)}", stacklevel=1)
+                left_out = min(length, len(source.names())) - len(found)
+                said = (
+                    f"{source} has defects\n{describe_defects(found.defects)}\npictures that are left out: {left_out}"
+                )
+                warnings.warn(said, stacklevel=1)
             for hint in found.hints:
                 warnings.warn(f"{source}: {hint}", stacklevel=1)
             return found
