@@ -106,6 +106,23 @@ def test_streams_and_events_are_ordered_no_ops():
     assert torch.cuda.current_stream(1) != stream
 
 
+@pytest.mark.parametrize("cpu", ["cpu:1", "cpu:5", torch.device("cpu", 63)], ids=str)
+def test_the_index_of_a_cpu_means_nothing(cpu):
+    x = torch.ones(2)
+    made = (
+        x.to(cpu),
+        torch.ones(2, device=cpu),
+        torch.arange(2, device=cpu),
+        torch.as_tensor(x, device=cpu),
+        x.cuda(1).to(cpu),
+        torch.empty_like(x.cuda(1), device=cpu),
+        torch.nn.Linear(2, 2, device=cpu).weight,
+        torch.nn.Linear(2, 2, device="cuda:1").to(cpu).weight,
+    )
+    assert [tensor.device.type for tensor in made] == ["cpu"] * len(made)
+    assert not any(tensor.is_cuda for tensor in made)
+
+
 def test_integers_name_gpus():
     assert torch.device(2) == torch.device("cuda:2")
     assert isinstance(torch.device(2), torch.device)

@@ -52,20 +52,32 @@ def test_a_child_that_was_forked_before_a_device_was_used_may_use_them(gpus):
 
 
 @FORKS
-def test_a_forked_child_gets_cudas_own_refusal(gpus):
-    torch.ones(1, device="cuda")
+@pytest.mark.parametrize(
+    ("use", "refusal"),
+    [
+        (lambda x: torch.cuda.current_device(), b"Cannot re-initialize CUDA in forked subprocess."),
+        (lambda x: torch.ones(1).cuda(), b"Cannot re-initialize CUDA in forked subprocess."),
+        (lambda x: torch.nn.Linear(1, 1).to("cuda:1"), b"Cannot re-initialize CUDA in forked subprocess."),
+        (lambda x: x + 1, b"CUDA error: initialization error"),
+        (lambda x: x.cpu(), b"CUDA error: initialization error"),
+        (lambda x: x.sum().item(), b"CUDA error: initialization error"),
+    ],
+)
+def test_a_forked_child_gets_cudas_own_refusal(gpus, use, refusal):
+    x = torch.ones(1, device="cuda")
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            torch.cuda.current_device()
+            use(x)
             words = b"nothing raised"
         except BaseException as error:
             words = str(error).encode()
         os.write(writer, words)
         os._exit(0)
     os.waitpid(child, 0)
-    assert os.read(reader, 1000).startswith(b"Cannot re-initialize CUDA in forked subprocess.")
+    assert os.read(reader, 1000).startswith(refusal)
+    assert (x + 1).item() == 2  # the parent goes on
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess:

@@ -1,6 +1,8 @@
 """Files: written as on a GPU, read back to any device."""
 
+import copy
 import io
+import pickle
 import subprocess
 import sys
 
@@ -47,6 +49,16 @@ def test_parameters_views_and_whole_modules(gpus):
     assert second.tolist() == [9, 3]
     module = torch.load(saved(torch.nn.Linear(2, 2).cuda(3)), weights_only=False)
     assert module(torch.ones(1, 2, device="cuda:3")).device == torch.device("cuda:3")
+
+
+@pytest.mark.parametrize("again", [lambda x: torch.load(saved(x)), lambda x: pickle.loads(pickle.dumps(x)), copy.copy])
+@pytest.mark.parametrize("make", [torch.nn.Parameter, torch.Tensor.detach])
+def test_what_a_program_put_on_a_tensor_goes_along(gpus, make, again):
+    x = make(torch.ones(2, device="cuda:1"))
+    x.tensor_model_parallel = True
+    found = again(x)
+    assert (found.tensor_model_parallel, found.device, type(found)) == (True, x.device, type(x))
+    assert isinstance(found, torch.nn.Parameter) == isinstance(x, torch.nn.Parameter) and found.tolist() == [1, 1]
 
 
 def test_a_device_that_does_not_exist(gpus):

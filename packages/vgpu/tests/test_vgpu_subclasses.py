@@ -45,6 +45,28 @@ def test_copies_pickles_and_files():
         assert isinstance(other, Image) and other.device == image.device and other.tolist() == [1, 1]
 
 
+class Flat(nn.Parameter):
+    """A parameter with something of its own, as fairscale's and vLLM's are."""
+
+    def __new__(cls, data, requires_grad=True):
+        return super().__new__(cls, data, requires_grad)
+
+    def __init__(self, data, requires_grad=True):
+        self.sizes = [data.numel()]
+
+
+def test_a_subclass_of_parameter_stays_one():
+    flat = Flat(torch.ones(2, device="cuda:1"))
+    module = nn.Module()
+    module.weight = Flat(torch.ones(2))
+    for one in (flat, copy.deepcopy(flat), copy.deepcopy(module.cuda(1)).weight):
+        assert isinstance(one, Flat) and isinstance(one, nn.Parameter) and one.device == torch.device("cuda:1")
+        assert one.requires_grad and one.is_leaf
+    assert flat.sizes == [2] and type(flat.cpu()) is torch.Tensor
+    again = pickle.loads(pickle.dumps(flat))  # as from PyTorch's own: a Parameter with the attributes
+    assert isinstance(again, nn.Parameter) and again.sizes == [2] and again.device == flat.device
+
+
 def test_a_parameter_of_a_subclass_follows_its_module():
     module = nn.Module()
     module.weight = nn.Parameter(torch.ones(2).as_subclass(Image))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import warnings
@@ -60,6 +61,20 @@ def test_disable_puts_every_attribute_back():
         vgpu.disable()
     assert changed(before, snapshot()) == []
     assert not vgpu.is_enabled()
+
+
+def test_a_ctrl_c_in_the_midst_of_it_counts_when_everything_is_back():
+    patches, owner = Patches(), type("Owner", (), {"first": 1, "second": 2})
+    patches.set(owner, "first", "replaced")
+    patches.on_restore(lambda: os.kill(os.getpid(), signal.SIGINT))
+    patches.set(owner, "second", "replaced")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            patches.restore()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (owner.first, owner.second) == (1, 2)
 
 
 class TestNamesThatDoNotExist:

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 pytestmark = pytest.mark.usefixtures("gpus")
 ONE = torch.device("cuda:1")
@@ -202,6 +203,39 @@ def test_operators_on_lists_count_as_changes(gpus, device):
         free = torch.ones(2, device=device)
         torch._foreach_add_([free], 1.0)
     assert free.tolist() == [2.0, 2.0]
+
+
+def _module():
+    return torch.nn.Linear(2, 2, device=ONE)
+
+
+MOVES = {
+    "to cpu, float64": lambda x, c: x.to("cpu", torch.float64),
+    "to cuda:0, float64": lambda x, c: x.to("cuda:0", torch.float64),
+    "as_tensor": lambda x, c: torch.as_tensor(x, device="cpu"),
+    "asarray": lambda x, c: torch.asarray(x, device="cpu"),
+    "module": lambda x, c: _module().to("cpu", torch.float64).weight,
+    "module, cuda:0": lambda x, c: _module().to("cuda:0", torch.float64).weight,
+    "type_as": lambda x, c: c.type_as(x),
+    "type_as, back": lambda x, c: x.type_as(c),
+    "view_as": lambda x, c: x.view_as(c),
+    "expand_as": lambda x, c: x.expand_as(c),
+    "matmul": lambda x, c: torch.nn.functional.linear(x, x),
+    "lstm": lambda x, c: torch.nn.LSTM(2, 3).to(ONE)(pack_sequence([x]))[0].data,
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_operators_made_of_others_do_the_same_in_inference_mode(move):
+    """There, and only there, PyTorch hands them over whole."""
+    x, c = torch.ones(2, 2, device=ONE), torch.ones(2, 2)
+    with torch.no_grad():
+        torch.manual_seed(0)
+        right = move(x, c)
+    with torch.inference_mode():
+        torch.manual_seed(0)
+        found = move(x, c)
+    assert (found.device, found.dtype, found.shape) == (right.device, right.dtype, right.shape)
 
 
 def test_a_written_list_given_by_name_counts_as_changed():

@@ -48,6 +48,18 @@ def test_by_name_and_at_the_programs_line(use, name):
     assert files[1] == __file__
 
 
+def test_the_sanitizer_however_it_is_switched_on(monkeypatch):
+    from torch.cuda import _sanitizer
+
+    with pytest.raises(NotImplementedError, match=r"torch\.cuda\._sanitizer"):
+        _sanitizer.enable_cuda_sanitizer()
+    vgpu.disable()
+    monkeypatch.setattr(_sanitizer.cuda_sanitizer, "enabled", True)  # as TORCH_CUDA_SANITIZER does
+    with pytest.raises(NotImplementedError, match=r"torch\.cuda\._sanitizer"):
+        vgpu.enable(2)
+    assert not vgpu.is_enabled()
+
+
 def test_kernels_of_triton(tmp_path, monkeypatch):
     pytest.importorskip("triton")
     (tmp_path / "vgpu_kernels.py").write_text("import triton\n\n@triton.jit\ndef scale(pointer):\n    pass\n")

@@ -48,7 +48,7 @@ def _checked(apply: Callable[..., Any]) -> Callable[..., Any]:
         needed = [grad for grad, needs in zip(given, ctx.needs_input_grad, strict=False) if needs]
         edges = [(i, node._input_metadata[k].device) for i, (node, k) in enumerate(ctx.next_functions) if node]
         for grad, (i, place) in zip(needed, edges, strict=False):
-            wanted = devices.PUBLIC[place.index - 1] if devices.is_internal(place) else place
+            wanted = devices.public(place)
             _check(grad, wanted, i, f"Function {type(ctx).__name__} returned an ")
         return returned
 

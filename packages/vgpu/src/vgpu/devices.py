@@ -1,7 +1,8 @@
 """How many virtual GPUs there are, which of them are visible, and which one is current in this thread.
 
-PyTorch's C++ sees virtual GPU k as the device `cpu:k+1`: a CPU device needs no driver, no device guard and no stream,
-and an index of its own makes autograd and `.to()` keep virtual devices apart. Users see `cuda:k`.
+PyTorch's C++ sees virtual GPU k as the device `cpu:64+k`: a CPU device needs no driver, no device guard and no stream,
+and an index of its own makes autograd and `.to()` keep virtual devices apart. Users see `cuda:k`. A smaller index comes
+from a program that writes `torch.device(kind, rank)` and may run on CPUs, too; PyTorch takes it and forgets it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from vgpu import errors
 MAX_GPUS = 64
 CPU = torch.device("cpu")
 HOST = MAX_GPUS  # a tensor with this ordinal tells C++ that it lies on the CPU; set_data.py needs that for a moment
-INTERNAL = (*(torch.device("cpu", k + 1) for k in range(MAX_GPUS)), CPU)
+FIRST = 64  # of the indices inside; C++ has room for indices up to 127
+INTERNAL = (*(torch.device("cpu", FIRST + k) for k in range(MAX_GPUS)), CPU)
 _Device = torch.device  # the C++ class, whatever stands in torch.device later
 PUBLIC = tuple(torch.device("cuda", k) for k in range(MAX_GPUS))
 
@@ -88,6 +90,16 @@ def in_bad_fork() -> bool:
     return _machine.user not in (None, os.getpid())
 
 
+def _after_fork() -> None:
+    """In a child of a process that has used a device the next use asks `torch.cuda.init`, which refuses."""
+    if in_bad_fork():
+        _machine.visible = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def _visible_now() -> int:
     return len(_visible())
 
@@ -143,7 +155,7 @@ def current() -> int:
         return ordinal
     for meta in getattr(node, "_input_metadata", None) or ():
         if meta is not None and is_internal(meta.device):
-            return meta.device.index - 1
+            return meta.device.index - FIRST
     return _thread.current
 
 
@@ -170,8 +182,13 @@ def exchange(ordinal: int) -> int:
 
 
 def is_internal(device: torch.device | None) -> bool:
-    """True for the `cpu:k+1` under which C++ knows a virtual GPU."""
-    return device is not None and device.type == "cpu" and (device.index or 0) > 0
+    """True for the `cpu:64+k` under which C++ knows a virtual GPU."""
+    return device is not None and device.type == "cpu" and (device.index or 0) >= FIRST
+
+
+def public(device: torch.device) -> torch.device:
+    """The device that a user sees: `cuda:k` for `cpu:64+k`, any other as it is."""
+    return PUBLIC[device.index - FIRST] if is_internal(device) else device
 
 
 def ordinal_of(device: torch.device | str | int | None) -> int | None:
@@ -186,12 +203,13 @@ def ordinal_of(device: torch.device | str | int | None) -> int | None:
         device = torch.device(device)
     if device.type == "cuda":
         return check(current() if device.index is None else device.index)
-    return device.index - 1 if is_internal(device) else None
+    return device.index - FIRST if is_internal(device) else None
 
 
 def internal(device: torch.device | str | int | None) -> torch.device | None:
-    """The device as C++ may see it: `cpu:k+1` for `cuda:k`, anything else unchanged."""
+    """The device as C++ may see it: `cpu:64+k` for `cuda:k`, the CPU without an index, anything else unchanged."""
     ordinal = ordinal_of(device)
     if ordinal is not None:
         return INTERNAL[ordinal]
-    return torch.device(device) if device is not None else None
+    named = torch.device(device) if device is not None else None
+    return CPU if named is not None and named.type == "cpu" else named

@@ -5,6 +5,7 @@ Facts of an operator's schema are worked out once (`_Plan`); a call itself is on
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, en
 _Tensor = torch.Tensor
 _strided = torch.strided
 _detach = torch.ops.aten.detach.default
+_in_inference = torch.is_inference_mode_enabled
 _included = torch._C._dispatch_tls_local_include_set
 _excluded = torch._C._dispatch_tls_local_exclude_set
 
@@ -106,6 +108,7 @@ class _Plan:
         self.kernel = attention_kernels.KERNELS.get(func, func)  # what runs on the hosts
         self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
         self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
+        self.composite = func._can_decompose()
         self.foreign = func.namespace not in ("aten", "prims", "prim")  # may have kernels that users wrote in Python
         self.collective = collectives.Collective(func) if collectives.is_collective(func) else None
         self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
@@ -136,6 +139,20 @@ def install(patches: Patches) -> None:
     VirtualTensor.run_operator = staticmethod(run)
 
 
+def _after_fork() -> None:
+    """The tensors of a process that has used a device are of no use in its forked children, as on GPUs."""
+    if devices.in_bad_fork():
+        VirtualTensor.run_operator = staticmethod(_forked)
+
+
+def _forked(func: Any, args: tuple, kwargs: dict | None) -> Any:
+    raise errors.of_cuda("initialization error", "A forked process cannot use the GPUs of its parent: spawn it.")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     """Run one operator whose arguments hold at least one virtual tensor."""
     if func is _detach:  # one call in four: autograd's, for what it saves, and the replicas'
@@ -143,6 +160,10 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
+    if plan.composite and _in_inference():  # elsewhere autograd has taken such operators apart already
+        result = func.decompose(*args, **(kwargs or {}))
+        if result is not NotImplemented:
+            return result
     if plan.chooses is not None:
         return plan.chooses(*args, **(kwargs or {}))
     if plan.foreign:

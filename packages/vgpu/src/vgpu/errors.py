@@ -191,5 +191,7 @@ _INTERNAL = re.compile(r"\bcpu:(\d+)")
 
 
 def public_text(text: str) -> str:
-    """Replace the engine's internal `cpu:k+1` in a message of C++ by the `cuda:k` the user knows."""
-    return _INTERNAL.sub(lambda found: f"cuda:{int(found[1]) - 1}" if int(found[1]) else found[0], text)
+    """Replace the engine's internal `cpu:64+k` in a message of C++ by the `cuda:k` the user knows."""
+    from vgpu import devices  # which imports this file
+
+    return _INTERNAL.sub(lambda found: str(devices.public(torch.device(found[0]))), text)

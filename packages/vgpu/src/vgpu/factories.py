@@ -87,7 +87,7 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
     cpu_keys = _CPU_KEYS.add(DispatchKey.ZeroTensor) if "zerotensor" in op.name() else _CPU_KEYS
 
     def factory(*args: Any, device: Any = None, layout: Any = None, pin_memory: Any = None, **kwargs: Any) -> Any:
-        if device is None or (device.type == "cpu" and not device.index):
+        if device is None or (device.type == "cpu" and (device.index or 0) < devices.FIRST):
             if layout is None or layout is torch.strided:
                 made = redispatch(cpu_keys, *args, **kwargs)
                 return memory.pin(made) if pin_memory else made

@@ -86,7 +86,7 @@ def _in_public_words(function: Callable) -> Callable:
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`x.to(...)` in every form: C++ is told `cpu:k+1` where the caller says `cuda:k`."""
+    """`x.to(...)` in every form: C++ is told `cpu:64+k` where the caller says `cuda:k`."""
     if isinstance(self, UninitializedTensorMixin):
         return lazy.moved(self, args, kwargs)
     if args and isinstance(args[0], (str, _Device, int)):
@@ -121,14 +121,13 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 # Virtual tensors answer for themselves; these are for wrappers around them, as vmap and gradient transforms make them,
 # which know their device from C++.
 def _read_device(self: Tensor) -> torch.device:
-    device = _device(self)
-    return devices.PUBLIC[device.index - 1] if device.index and device.type == "cpu" else device
+    return devices.public(_device(self))
 
 
 def get_device(self: Tensor) -> int:
     """`x.get_device()`: k for a wrapper around a tensor on `cuda:k`, what C++ says for all other tensors."""
     index = _get_device(self)
-    return index - 1 if index > 0 and _is_cpu(self) else index
+    return index - devices.FIRST if index >= devices.FIRST and _is_cpu(self) else index
 
 
 def set_(self: Tensor, source: Any = None, *layout: Any) -> Tensor:

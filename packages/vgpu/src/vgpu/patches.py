@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -95,15 +98,33 @@ class Patches:
         self.on_restore(cached.cache_clear)
 
     def restore(self) -> None:
-        """Put every original back, last replaced first."""
-        while self._undo:
-            self._undo.pop()()
-        while self._originals:
-            owner, name, value = self._originals.pop()
-            if value is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
+        """Put every original back, last replaced first; a Ctrl-C counts when all of them are back."""
+        with _interrupted_later():
+            while self._undo:
+                self._undo.pop()()
+            while self._originals:
+                owner, name, value = self._originals.pop()
+                if value is _ABSENT:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Hold a Ctrl-C back until the end of the block, where the thread is the one that Python tells of it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    pressed: list[tuple] = []
+    signal.signal(signal.SIGINT, lambda *press: pressed.append(press))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        handler(*pressed[0])
 
 
 def _described(owner: Any) -> str:

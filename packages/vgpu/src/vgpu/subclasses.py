@@ -20,6 +20,7 @@ from vgpu.tensor import KINDS, VirtualTensor, is_virtual
 _as_subclass = torch._C.TensorBase.as_subclass  # type: ignore[attr-defined]
 _make_subclass = Tensor._make_subclass
 _new = torch._C.TensorBase.__new__  # type: ignore[attr-defined]
+_new_parameter = torch.nn.Parameter.__new__
 _made: dict[type, type] = {}
 
 
@@ -28,6 +29,7 @@ def install(patches: Patches) -> None:
     patches.functions(Tensor, "", as_subclass)
     patches.set(Tensor, "__new__", new)
     patches.set(Tensor, "_make_subclass", staticmethod(make_subclass))
+    patches.set(torch.nn.Parameter, "__new__", new_parameter)
     for kinds in (of_optimizers, of_foreach):  # what may be worked on in lists of tensors, as optimizers do on GPUs
         kinds.append(VirtualTensor)  # type: ignore[arg-type]
         patches.on_restore(functools.partial(kinds.remove, VirtualTensor))  # type: ignore[arg-type]
@@ -64,6 +66,14 @@ def new(cls: type, *args: Any, **kwargs: Any) -> Any:
 new.__signature__ = inspect.signature(make_subclass)  # type: ignore[attr-defined]  # for the compiler, again
 
 
+@functools.wraps(_new_parameter)
+def new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
+    """`Parameter(x)`; a subclass of Parameter stays one, which PyTorch sees to for plain tensors alone."""
+    if cls is torch.nn.Parameter or not is_virtual(data):
+        return _new_parameter(user_class(cls), data, requires_grad)
+    return make_subclass(cls, data, requires_grad)
+
+
 def virtual_class(kind: type) -> type:
     """The class of an instance of `kind` on a virtual GPU."""
     if kind in KINDS or kind in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
@@ -73,6 +83,8 @@ def virtual_class(kind: type) -> type:
         meta = type(kind.__name__, (type(VirtualTensor), type(kind)), {})
         made: Any = meta(kind.__name__, (kind, VirtualTensor), {"user_class": kind, "__module__": kind.__module__})
         made.__torch_function__ = inspect.getattr_static(kind, "__torch_function__")
+        if kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__:  # it knows nothing of the host
+            made.__reduce_ex__ = VirtualTensor.__reduce_ex__
         _made[kind] = made
         KINDS.add(made)
     return _made[kind]

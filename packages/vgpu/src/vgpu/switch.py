@@ -54,7 +54,8 @@ def enable(
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
     A second call with the same number does nothing; with another number it changes the machine. Real GPUs are hidden
-    until then, which one line on stderr says.
+    until then, which one line on stderr says. No other thread may compute meanwhile, nor during `disable`: PyTorch's
+    dispatcher has no lock for kernels that come and go.
 
     Args:
         gpus: 1 to 64; without it, what the environment variable VGPUS says.

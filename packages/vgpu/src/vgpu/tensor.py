@@ -29,7 +29,7 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
     """A tensor on a virtual GPU.
 
     `_host` is a plain CPU tensor over the same storage, which the CPU kernels work on; `_ordinal` is k of `cuda:k`.
-    Python reads `device` below and sees `cuda:k`; C++ asks `__torch_dispatch__` and is told `cpu:k+1` (see devices.py).
+    Python reads `device` below and sees `cuda:k`; C++ asks `__torch_dispatch__`, is told `cpu:64+k` (see devices.py).
     Every other operator goes to `run_operator`, which dispatch.py fills in.
     """
 
@@ -117,23 +117,32 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
         twin = wrap(copy.deepcopy(self._host, memo), self._ordinal)
         twin.__class__ = type(self)
         memo[id(self)] = twin
-        extra = {k: v for k, v in self.__dict__.items() if k not in ("_host", "_ordinal")}
-        twin.__dict__.update(copy.deepcopy(extra, memo))
+        twin.__dict__.update(copy.deepcopy(_attributes(self), memo))
         twin.requires_grad_(self.requires_grad)
         if self.grad is not None:
             twin.grad = copy.deepcopy(self.grad, memo)
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle as a tensor on `cuda:k` is pickled: a plain tensor over a storage whose location is `cuda:k`."""
-        if getattr(self, "_is_param", False):
-            data = self.detach()
-            return torch._utils._rebuild_parameter, (data, self.requires_grad, {})
+        """Pickle as a tensor on `cuda:k` is pickled: a plain tensor over a storage whose location is `cuda:k`.
+
+        What a program has put on the tensor goes along, as it does in `Tensor.__reduce_ex__` and `Parameter`'s.
+        """
+        state = _attributes(self)
+        if isinstance(self, torch.nn.Parameter):
+            parts: tuple = (self.detach(), self.requires_grad, {})  # PyTorch keeps the class of no subclass, either
+            if not state:
+                return torch._utils._rebuild_parameter, parts
+            return torch._utils._rebuild_parameter_with_state, (*parts, state)
         plain = self._host.detach().requires_grad_(self.requires_grad).__reduce_ex__(protocol)
-        if type(self) is VirtualTensor:
+        if type(self) is VirtualTensor and not state:
             return plain
-        state = {k: v for k, v in self.__dict__.items() if k not in ("_host", "_ordinal")}
         return torch._tensor._rebuild_from_type_v2, (plain[0], type(self).user_class, plain[1], state)  # type: ignore[attr-defined]
+
+
+def _attributes(tensor: VirtualTensor) -> dict[str, Any]:
+    """What a program has put on a tensor."""
+    return {k: v for k, v in tensor.__dict__.items() if k not in ("_host", "_ordinal", "_is_param")}
 
 
 KINDS: set[type] = {VirtualTensor}  # and the classes of subclasses.py

@@ -1,7 +1,7 @@
 """TorchScript: modules move their own parameters, and come back from files to the device they were saved on.
 
 A parameter of a script module belongs to C++, and Python sees it through a new object each time: to move it, the module
-is given another one. Files name devices as C++ does, `cpu:k+1` (devices.py) or, if written on real GPUs, `cuda:k`.
+is given another one. Files name devices as C++ does, `cpu:64+k` (devices.py) or, if written on real GPUs, `cuda:k`.
 """
 
 from __future__ import annotations

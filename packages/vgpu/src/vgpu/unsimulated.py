@@ -93,6 +93,7 @@ def install(patches: Patches) -> None:
     patches.set(torch.cuda.jiterator._JittedFunction, "__call__", _refuse_to_jiterate)
     patches.when_imported("torch.distributed._symmetric_memory", lambda module: refuse(module, *_SYMMETRIC))
     patches.when_imported("torch.utils.cpp_extension", functools.partial(_install_extensions, patches))
+    patches.when_imported("torch.cuda._sanitizer", functools.partial(_refuse_sanitizer, patches))
     patches.when_imported("triton.runtime.jit", functools.partial(_install_triton, patches))
 
 
@@ -101,6 +102,17 @@ def _refuse(patches: Patches, owner: Any, *names: str) -> None:
         original = getattr(owner, name, None)
         if original is not None:  # not every version has every name, and what it lacks need not be refused
             patches.set(owner, name, _refusal(f"{owner.__name__}.{name}", original))
+
+
+def _refuse_sanitizer(patches: Patches, module: Any) -> None:
+    """Refuse CUDA's sanitizer: it is told of no stream and no event here, so it would call correct programs racy."""
+
+    def enable(self: Any) -> NoReturn:
+        raise errors.not_simulated("what torch.cuda._sanitizer looks at: streams, events and the lives of tensors")
+
+    if module.cuda_sanitizer.enabled:  # by TORCH_CUDA_SANITIZER, while torch was imported
+        enable(module.cuda_sanitizer)
+    patches.set(module.CUDASanitizer, "enable", enable)
 
 
 def _refuse_to_jiterate(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
