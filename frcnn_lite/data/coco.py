@@ -141,15 +141,17 @@ def _parse(file: Path, changed: int) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes(), object_pairs_hook=_object)  # bytes: in UTF-8, 16 or 32, as marked
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} cannot be read as COCO annotations: {error}") from error
+        repair = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+        raise ValueError(f"{file} cannot be read as COCO annotations: {error}{repair}") from error
     for key, needed in NEEDED.items():
         entries = content.get(key) if isinstance(content, dict) else None
         if not isinstance(entries, list):
             raise ValueError(f"{file} holds no COCO annotations: there must be a list {key!r} of objects")
         for place, entry in enumerate(entries):
             _check_entry(entry, needed, f"{file} cannot be read as COCO annotations: {key}[{place}]")
-    for key in ("images", "categories"):
-        kinds = {isinstance(entry["id"], str): entry["id"] for entry in content[key]}
+    for key, reference in (("images", "image_id"), ("categories", "category_id")):
+        ids = [entry["id"] for entry in content[key]] + [entry.get(reference) for entry in content["annotations"]]
+        kinds = {isinstance(value, str): value for value in ids if isinstance(value, int | float | str)}
         if len(kinds) > 1:
             both = f"{kinds[True]!r} is a text and {kinds[False]!r} a number"
             raise ValueError(f"{file}: the ids of {key!r} must be of one kind, and {both}; write all as numbers")

@@ -53,7 +53,7 @@ def _other_form(seen: Seen) -> Iterator[str]:
         corners = "two corners" in (form, other)  # the other forms differ by half of a box, which often fits, too
         if other != form and (corners or len(boxes) >= FEWEST):
             left = sum(not _fits(to_box(*FORMS[form][1](*box)), size) for box, size in boxes)
-            if left < wrong and left <= (len(boxes) // 10 if corners else 0):
+            if 3 * left < wrong and left <= (max(1, len(boxes) // 10) if corners else 0):  # some may be plainly wrong
                 yield (
                     f"{wrong} of {len(boxes)} boxes do not fit into their pictures. Were their four numbers {other}, "
                     f"it would be {left}; this format has {form}: look at one picture, and write the numbers anew"

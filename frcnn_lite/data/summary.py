@@ -20,7 +20,7 @@ def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20, u
     splits = ", ".join(f"{printable(name)} {len(names)}" for name, names in source.splits().items())
     lines = [printable(str(source)), f"splits: {splits}"]
     if not source.split:
-        lines.append(f"training: {_training(source)}")
+        lines.append(f"training: {printable(_training(source))}")
     lines += [*_classes(data), *_sizes(data)]
     if left_out := len(source.names()) - len(data):
         lines.append(f"pictures that are left out, for defects that are listed below: {left_out}")

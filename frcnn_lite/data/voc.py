@@ -8,7 +8,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -130,8 +130,8 @@ def _text(data: bytes) -> str:
     try:
         return data.decode(encoding).lstrip("\ufeff")
     except (ValueError, LookupError) as error:
-        known = f"which it {'declares' if declared else 'must be in as it declares no other'}"
-        raise ValueError(f"the file is not text in {encoding}, {known}: {error}; save it as UTF-8") from error
+        why = "as it declares" if declared else "and declares no other encoding"
+        raise ValueError(f"the file is not text in {encoding}, {why}: {error}; save it as UTF-8") from error
 
 
 def _refuse_entities(*_: object) -> None:
@@ -160,10 +160,17 @@ def _read_picture(file: Path, source: str, name: str, images: Path, known: dict[
 
 
 def _image_of(name: str, written: str, images: Path, known: dict[str, Path]) -> Path:
-    """The image of the annotation's own name; the name written inside is often of another machine."""
+    """The image of the annotation's own name; the name written inside is often of another machine.
+
+    It decides between a.jpg and a.png alone, of which one may be a mask of the other.
+    """
     stem = name.rpartition("/")[2]
     if found := known.get(name) or known.get(stem):
-        return found
+        twins = [found, *(known[name + ending] for ending in IMAGE_ENDINGS if name + ending in known)]
+        meant = [file for file in twins if len(twins) == 1 or file.name == PureWindowsPath(written).name]
+        if not meant:
+            raise ValueError(f"{' and '.join(file.name for file in twins)} have this name, and the file names neither")
+        return meant[0]
     path = path_inside(images, written or f"{stem}.jpg")
     if not os.path.isfile(path):
         raise ValueError(f"there is no image {images.name}/{name}.* and none called {written!r}")

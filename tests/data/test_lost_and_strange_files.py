@@ -12,6 +12,7 @@ from frcnn_lite.cli import main
 from frcnn_lite.data import DataSource, read_image
 from frcnn_lite.data.image_file import look_at_image
 from frcnn_lite.data.voc import parse_xml
+from frcnn_lite.engine.datasets import Pictures
 
 DOG = [("dog", (1, 1, 30, 40))]
 BOX = {"bbox": [8, 8, 32, 32], "category_id": 7}
@@ -132,7 +133,7 @@ def test_encodings_of_xml(head, encoding):
 
 
 @pytest.mark.parametrize(
-    ("declared", "words"), [("", "text in utf-8, which it must be in"), ("x-y", "in x-y, which it declares")]
+    ("declared", "words"), [("", "in utf-8, and declares no other"), ("x-y", "in x-y, as it declares")]
 )
 def test_an_encoding_that_is_wrong_is_named(declared, words):
     head = f"<?xml version='1.0' encoding='{declared}'?>" if declared else ""
@@ -167,3 +168,22 @@ def test_a_name_that_no_file_has_is_a_defect_of_one_picture(tmp_path, capsys, na
     page = capsys.readouterr().out
     assert "1 pictures, 1 objects" in page and "unreadable: 1" in page and r"\x1b[31mdog" in page
     assert not set("\x1b\0\ud800") & set(page) and "a\nb.jpg" not in page
+
+
+def test_the_file_says_which_of_two_images_is_meant(tmp_path):
+    root = write_voc(tmp_path, {"a": DOG, "b": DOG})
+    for name in "ab":
+        write_image(root / "JPEGImages" / f"{name}.png")
+    write_annotation(root, "b", DOG, filename="photo.jpg")
+    (picture,), (defect,) = DataSource("voc", root).read()
+    assert picture.file.name == "a.jpg" and "b.jpg and b.png have this name" in defect.detail
+
+
+def test_a_training_repeats_what_is_doubtful_and_what_is_left_out(tmp_path):
+    lines = {f"images/{name}.jpg": [f"0 0.{k} 0.{k} 0.9 0.9"] for k, name in enumerate("abc", start=1)}
+    root = write_yolo(tmp_path, {**lines, "images/d.jpg": ["0 0.5 0.5 0 0"]})
+    source = DataSource("yolo", root)
+    with pytest.warns(UserWarning) as told:
+        Pictures().annotated(source, 10, ("0",), ())
+    said = "\n".join(str(warning.message) for warning in told)
+    assert "outside: 3" in said and "pictures that are left out: 1" in said and "numbers two corners" in said

@@ -60,6 +60,8 @@ def test_numbers_that_no_box_has(tmp_path, capsys, text, words):
         ("images", {"id": True, "file_name": "x.jpg"}, "images[1]: id must be a whole number or a text, got True"),
         ("images", {"id": 1, "file_name": None}, "images[1]: file_name must be a text, got None"),
         ("images", {"id": 1}, "images[1] must be an object with id, file_name, got {'id': 1}"),
+        ("annotations", {"image_id": "100"}, "the ids of 'images' must be of one kind, and '100' is a text"),
+        ("annotations", {"image_id": 100, "category_id": "7"}, "the ids of 'categories' must be of one kind"),
         ("annotations", {"image_id": {}}, "annotations[1]: image_id must be a whole number or a text, got {}"),
     ],
 )
