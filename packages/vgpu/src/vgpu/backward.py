@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from vgpu import devices, errors
+from vgpu import devices
 from vgpu.patches import Patches
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
@@ -27,7 +27,7 @@ def install(patches: Patches) -> None:
         try:
             return run(outputs, grads, *args, **kwargs)
         except RuntimeError as error:
-            text = errors.public_text(str(error))
+            text = devices.public_text(str(error))
             if text == str(error):
                 raise
             raise type(error)(text) from error

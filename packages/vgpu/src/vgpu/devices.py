@@ -8,6 +8,7 @@ from a program that writes `torch.device(kind, rank)` and may run on CPUs, too; 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from typing import Any
 
@@ -189,6 +190,12 @@ def is_internal(device: torch.device | None) -> bool:
 def public(device: torch.device) -> torch.device:
     """The device that a user sees: `cuda:k` for `cpu:64+k`, any other as it is."""
     return PUBLIC[device.index - FIRST] if is_internal(device) else device
+
+
+def public_text(text: str) -> str:
+    """Replace the engine's internal `cpu:64+k` in a message of C++ by the `cuda:k` the user knows."""
+    known = {str(inside): str(shown) for inside, shown in zip(INTERNAL, PUBLIC, strict=False)}
+    return re.sub(r"\bcpu:\d+", lambda found: known.get(found[0], found[0]), text)
 
 
 def ordinal_of(device: torch.device | str | int | None) -> int | None:

@@ -185,13 +185,3 @@ def _yaml_entry(name: str, overload: str) -> str:
 def _iterates(entry: str) -> bool:
     """True where TensorIterator checks the devices (the yaml says NoCheck), not the generated wrapper."""
     return not entry or "device_check: NoCheck" in entry or "CUDA" not in entry
-
-
-_INTERNAL = re.compile(r"\bcpu:(\d+)")
-
-
-def public_text(text: str) -> str:
-    """Replace the engine's internal `cpu:64+k` in a message of C++ by the `cuda:k` the user knows."""
-    from vgpu import devices  # which imports this file
-
-    return _INTERNAL.sub(lambda found: str(devices.public(torch.device(found[0]))), text)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from vgpu import devices, errors, lazy, memory
+from vgpu import devices, lazy, memory
 from vgpu.patches import Patches
 from vgpu.set_data import set_data
 from vgpu.tensor import is_virtual
@@ -80,7 +80,7 @@ def _in_public_words(function: Callable) -> Callable:
         try:
             return function(*args, **kwargs)
         except RuntimeError as error:
-            raise RuntimeError(errors.public_text(str(error))) from None
+            raise RuntimeError(devices.public_text(str(error))) from None
 
     return worded
 
