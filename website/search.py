@@ -13,12 +13,27 @@ from multigpu.failures import CHAPTERS, catalogue, match, question, reading
 from website.failures import capital, chapter_page
 from website.layout import FAILURES
 
-LINES = ("COLOURS", "NOT_LETTERS", "FRAME", "CARETS", "RAISED", "USAGE", "BARE", "ASSERTED", "WARNED", "NOT_WARNED")
+LINES = (
+    "COLOURS",
+    "ENDLESS",
+    "REPETITIONS",
+    "PIECE",
+    "TELLING",
+    "NOT_LETTERS",
+    "FRAME",
+    "CARETS",
+    "RAISED",
+    "USAGE",
+    "BARE",
+    "ASSERTED",
+    "WARNED",
+    "NOT_WARNED",
+)
 PROGRAMS = ("REPORT", "PYTORCH", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
 CONSTANTS = {
-    reading: ("TRACEBACK", "TYPESET", "LONG", "REPEATED", "NEAR"),
+    reading: ("TRACEBACK", "TYPESET", "LONG", "REPEATED", "AROUND", "AT_MOST", "NEAR"),
     match: ("CANDIDATES", "REPORTED", "LAST"),
-    question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "OTHER_COMPLAINT"),
+    question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "MANY", "OTHER_COMPLAINT"),
 }
 EXPRESSIONS = ("patterns", "generic", "unless", "words")
 DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")

@@ -3,12 +3,14 @@
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;
-  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, OTHER_COMPLAINT } = known;
-  const { TRACEBACK, TYPESET, LONG, REPEATED, NEAR } = known;
+  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, MANY, OTHER_COMPLAINT } = known;
+  const { TRACEBACK, TYPESET, LONG, REPEATED, AROUND, AT_MOST, NEAR } = known;
   const { OF_ANY, OF_OURS, LOOSE, ONE_WORD, IMPLIED, SUBJECTS } = known;
   const [EMPTY, DOMAIN, COMPLAINTS] = [known.EMPTY, known.DOMAIN, known.COMPLAINTS].map((words) => new Set(words));
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
-  const COLOURS = new RegExp(regex.COLOURS, "g");
+  const [COLOURS, ENDLESS, REPETITIONS, PIECE] = ["COLOURS", "ENDLESS", "REPETITIONS", "PIECE"].map(
+    (name) => new RegExp(regex[name], "g"),
+  );
   const PLACES = known.PLACES.map(([pattern, names]) => [new RegExp(pattern, "i"), names]);
   const NOT_LETTERS = new RegExp(regex.NOT_LETTERS, "g");
   const LINE_ENDS = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
@@ -21,14 +23,18 @@ window.explain = (() => {
       return made.get(key);
     };
   };
-  const compiled = kept((pattern) => new RegExp(pattern, "i"));
+  const BOUNDS = { "*": `{0,${AT_MOST}}`, "+": `{1,${AT_MOST}}`, ",}": `,${AT_MOST}}` };
+  const bounded = (pattern) =>
+    pattern.startsWith("^") ? pattern : pattern.replace(REPETITIONS, (found) => BOUNDS[found] ?? found);
+  const compiled = kept((pattern) => new RegExp(bounded(pattern), "i"));
   const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
   const plain = (text) => text.trim().split(/\s+/).join(" ");
   const meaning = (word) => (Object.hasOwn(ONE_WORD, word) ? ONE_WORD[word] : word);
 
   /** The entries for a text, the likeliest first, and whether it holds a message of the first or is a guess. */
   function answer(given) {
-    const text = unrepeated(given.replace(COLOURS, "").replace(/./gs, (letter) => TYPESET[letter] ?? letter));
+    const typed = given.replace(COLOURS, "").replace(/[^\x00-\x7f]/g, (letter) => TYPESET[letter] ?? letter);
+    const text = unrepeated(typed.replace(ENDLESS, "$1$2"));
     if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return { entries: [], sure: false };
     const lines = linesOf(text);
     const others = regex.OTHERS.test(text) && !regex.TORCH.test(text);
@@ -54,7 +60,19 @@ window.explain = (() => {
       seen.set(form, (seen.get(form) ?? 0) + 1);
       return seen.get(form) <= REPEATED;
     };
-    return text.split(LINE_ENDS).reverse().filter(last).reverse().join("\n");
+    const pieces = text.split(LINE_ENDS).flatMap((line) => line.match(PIECE) ?? []);
+    return mostTelling(pieces.reverse().filter(last).reverse()).join("\n");
+  }
+
+  function mostTelling(lines) {
+    const near = new Set();
+    for (const [number, line] of lines.entries())
+      if (regex.TELLING.test(line)) for (let step = -AROUND; step <= AROUND; step++) near.add(number + step);
+    const order = [...lines.keys()].sort((one, other) => near.has(other) - near.has(one) || other - one);
+    let letters = 0;
+    const beyond = order.findIndex((number) => (letters += lines[number].length + 1) > LONG);
+    const chosen = beyond < 0 ? order : order.slice(0, beyond);
+    return chosen.sort((one, other) => one - other).map((number) => lines[number]);
   }
 
   function linesOf(text) {
@@ -155,7 +173,7 @@ window.explain = (() => {
   const named = (names) => names.map((name) => known.entries.find((entry) => entry.id === name));
 
   function bySubject(question) {
-    const asked = new Set([...meanings(question)].map(spelt));
+    const asked = askedFor(question);
     for (const word of implied(asked)) asked.add(word);
     if (![...asked].some((word) => DOMAIN.has(word))) return [];
     const fits = ([needed]) => needed.every((words) => words.some((word) => asked.has(word)));
@@ -173,8 +191,13 @@ window.explain = (() => {
     return new Set(meant.filter((word) => !EMPTY.has(word)));
   }
 
+  function askedFor(question) {
+    const words = meanings(question);
+    return words.size > MANY ? words : new Set([...words].map(spelt));
+  }
+
   function bySymptom(question, wanted) {
-    const asked = new Set([...meanings(question)].map(spelt).filter((word) => !EMPTY.has(word)));
+    const asked = new Set([...askedFor(question)].filter((word) => !EMPTY.has(word)));
     const said = question.toLowerCase().match(/[a-z]+|[a-z_]+/g) ?? [];
     const ours = [...said.map(meaning), ...asked].some((word) => DOMAIN.has(word));
     if (!asked.size || (!ours && (wanted || asked.size > FEW))) return [];

@@ -1,10 +1,15 @@
 """The expressions of the catalogue end soon, also on texts that they do not fit."""
 
+import re
+import time
 from collections.abc import Iterable
 from re._parser import State, SubPattern, parse  # type: ignore[import-not-found]  # no public module takes them apart
 from typing import Any
 
-from multigpu.failures import catalogue
+import pytest
+
+from multigpu.failures import catalogue, reading
+from multigpu.failures.match import answer
 
 REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 SHORT = 8  # repetitions up to which a part of a group is not counted as one that takes any length
@@ -51,3 +56,59 @@ def test_no_expression_takes_minutes_for_a_text_that_it_does_not_fit() -> None:
     ]
     assert len(expressions) > 2000
     assert [found for found in expressions if tries_every_cut(parse(found[1]))] == []
+
+
+def test_no_repetition_of_an_expression_is_endless_but_where_it_is_tied_to_the_beginning() -> None:
+    assert reading.bounded(r"a\*[*+]\w+x*?") == r"a\*[*+]\w{1,1000}x{0,1000}?"
+    assert reading.bounded("^.*a") == "^.*a"
+    for entry in catalogue():
+        for expression in (*entry.patterns, *entry.generic, *entry.unless, *entry.words):
+            assert expression.startswith("^") or not endless(parse(reading.bounded(expression)).data), expression
+
+
+def endless(parts: Iterable[Any]) -> bool:
+    """Whether an expression repeats something more often than any bound of the catalogue allows."""
+    return any("MAXREPEAT" in str(part) for part in parts)
+
+
+LONG_TEXTS = {
+    "the log of a run": "step {}: 8 GPUs, best not yet saved\n",
+    "words": "w{0}ord and{0} m{0}ore ",
+    "one word": "abcdefgh",
+    "digits": "1",
+    "lines": "\n",
+    "signs": "(.",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS)
+def test_of_a_long_text_no_more_is_read_than_of_a_short_log(text: str) -> None:
+    """So a megabyte takes the time of a log of some pages, plus what it takes to go through its lines once."""
+    form = LONG_TEXTS[text]
+    whole = "".join(form.format(chr(97 + n % 26) * (1 + n // 26 % 60)) for n in range(600_000 // len(form)))
+    read = reading.unrepeated(reading.plain_text(whole))
+    assert len(read) <= reading.LONG and not re.search(r"\w{201}", read)
+
+
+def test_an_error_in_the_middle_of_a_long_log_is_found() -> None:
+    words = ["".join(chr(97 + n // 26**k % 26) for k in range(4)) for n in range(40_000)]
+    lines = [" ".join(words[n : n + 20]) for n in range(0, len(words), 20)]
+    lines[1000] = (
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+    )
+    said = answer("\n".join(lines))
+    assert said.sure and said.entries[0].id == "two-devices"
+
+
+def test_the_time_for_a_log_grows_with_its_length_alone() -> None:
+    def seconds(lines: int) -> float:
+        log = "".join(f"step {number}: 8 GPUs, best not yet saved\n" for number in range(lines))
+        times = []
+        for _ in range(3):
+            begin = time.process_time()
+            answer(log)
+            times.append(time.process_time() - begin)
+        return min(times)
+
+    answer("warm up")
+    assert seconds(200) < 4 * seconds(100)

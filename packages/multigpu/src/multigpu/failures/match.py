@@ -11,13 +11,13 @@ from functools import cache
 
 from multigpu.failures import Failure, catalogue, reading
 from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_subject, by_symptom
-from multigpu.failures.reading import Line, joined, lines_of, plain_text, unrepeated
+from multigpu.failures.reading import Line, bounded, joined, lines_of, plain_text, unrepeated
 
 CANDIDATES = 3  # entries that a question is given to choose from, where so many fit it
 REPORTED = 3  # what comes after an error to report it
 LAST = 8  # frames, and lines beside them, that tell where it happened
 # What mostly fails in a place: an expression for a line, and the names of entries.
-PLACES = [(re.compile(place["pattern"], re.IGNORECASE), place["entries"]) for place in VOCABULARY["places"]]
+PLACES = [(re.compile(bounded(place["pattern"]), re.IGNORECASE), place["entries"]) for place in VOCABULARY["places"]]
 
 
 @dataclass(frozen=True)
@@ -150,4 +150,4 @@ def _once(entries: list[Failure]) -> list[Failure]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return re.compile(bounded(pattern), re.IGNORECASE)

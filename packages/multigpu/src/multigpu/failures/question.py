@@ -28,6 +28,7 @@ SUBJECTS = [
 ]
 OTHER_COMPLAINT = 0.4  # what a symptom is worth that shares words with a question, but not what it complains of
 MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
+MANY = 200  # words of a text that is too long to be a question: their spelling is not corrected, which takes seconds
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def by_subject(plain: str) -> list[str]:
 
     The first subject that it names counts.
     """
-    asked = {_spelt(word) for word in _meanings(plain)}
+    asked = _asked(plain)
     asked |= _implied(asked)
     if not asked & DOMAIN:
         return []
@@ -86,9 +87,15 @@ def _meanings(text: str) -> set[str]:
     return {ONE_WORD.get(word, word) for word in words if word not in EMPTY} - EMPTY
 
 
+def _asked(plain: str) -> set[str]:
+    """The words of a question by what they mean, those that are spelt wrong, too."""
+    words = _meanings(plain)
+    return words if len(words) > MANY else {_spelt(word) for word in words}
+
+
 def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
     """Entries one of whose symptoms a question names, the one that explains most of it first."""
-    asked = {_spelt(word) for word in _meanings(plain)} - EMPTY
+    asked = _asked(plain) - EMPTY
     said = set(re.findall(r"[a-z]+|[a-z_]+", plain.lower()))
     ours = bool(({ONE_WORD.get(word, word) for word in said} | asked) & DOMAIN)
     if not asked or (not ours and (demand or len(asked) > FEW)):

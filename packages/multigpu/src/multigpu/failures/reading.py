@@ -37,9 +37,22 @@ REPORT = re.compile(
     r"|WorkerProc initialization failed|ActorDiedError|RayActorError|RayTaskError|WorkerCrashedError"
 )
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
-LONG = 100_000  # letters from which on a text is taken for the log of a run
+# Letters of a text that are read at most: a text as long as that is taken for the log of a run, and shortened.
+LONG = 30_000
 REPEATED = 3  # how many lines of a log that differ by their numbers alone are read: the last ones
 NOT_LETTERS = re.compile(r"[^A-Za-z]+")
+PIECE = re.compile(r".{1,1000}(?!\S)|.{1,1000}")  # a longer line is read as several
+# What most messages of a log have in one of their lines, and how many lines around such a line are read with it.
+TELLING = re.compile(
+    r"error|exception|traceback|warn|fail|kill|abort|signal|fault|timed? ?out|cannot|can't|could not|unable|not found"
+    r"|invalid|mismatch|refused|expected|must ",
+    re.IGNORECASE,
+)
+AROUND = 5
+# A word, or a row of signs, that nobody reads to its end, because the time of an expression may grow with its square.
+ENDLESS = re.compile(r"([A-Za-z0-9_]{200})[A-Za-z0-9_]+|([ -/:-@[-^`{-~\t]{200})[ -/:-@[-^`{-~\t]+")
+REPETITIONS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[+*]|,\}")
+AT_MOST = 1000  # how often a part of an expression of the catalogue may be repeated
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
 BARE = re.compile(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted says what is wrong
 ASSERTED = re.compile(r"\bassert\b")
@@ -73,7 +86,7 @@ TORCH = re.compile(
 )
 # Frames and files of other languages: JavaScript and Java, then C, Lua, Go, Rust, Ruby and PHP.
 FOREIGN = re.compile(
-    r"^\s*at [\w$.<>\[\] ]+ ?\(.*:\d+\)|\w\.(c|h|js|mjs|ts|lua|java|go|rs|rb|php)\b[,:] ?\d"
+    r"^\s{0,80}at [\w$.<>\[\] ]+ ?\(.*:\d+\)|\w\.(c|h|js|mjs|ts|lua|java|go|rs|rb|php)\b[,:] ?\d"
     r"|luarocks|npm ERR|node:internal|\bgoroutine \d|\bjava\.\w+\.\w|thread '\w+' panicked",
     re.MULTILINE,
 )
@@ -91,24 +104,49 @@ class Line:
 
 def plain_text(text: str) -> str:
     """A text without the colours of a terminal and the quotation marks of a word processor."""
-    return COLOURS.sub("", text).translate(_TYPESET)
+    return ENDLESS.sub(r"\1\2", COLOURS.sub("", text).translate(_TYPESET))
+
+
+def bounded(pattern: str) -> str:
+    """An expression whose `*` and `+` end after AT_MOST times, so that a long text takes time by its length alone.
+
+    One that is tied to the beginning of the text is tried there alone, and may look through all of it.
+    """
+    if pattern.startswith("^"):
+        return pattern
+    bounds = {"*": f"{{0,{AT_MOST}}}", "+": f"{{1,{AT_MOST}}}", ",}": f",{AT_MOST}}}"}
+    return REPETITIONS.sub(lambda found: bounds.get(found[0], found[0]), pattern)
 
 
 def unrepeated(text: str) -> str:
     """A text; of a long one only the last lines of those that differ by numbers alone, as the steps of a training do.
 
-    Reading is linear in the text for each of a thousand patterns, and a log of some megabytes has few different lines.
+    Reading is linear in the text for each of two thousand patterns, and a log of some megabytes has few different
+    lines. Of one that has many, those are read that may tell of an error, and the last ones.
     """
     if len(text) < LONG:
         return text
     seen: Counter[str] = Counter()
     kept: list[str] = []
-    for line in reversed(text.splitlines()):
-        form = NOT_LETTERS.sub("", line)
+    for piece in reversed([piece for line in text.splitlines() for piece in PIECE.findall(line)]):
+        form = NOT_LETTERS.sub("", piece)
         seen[form] += 1
         if seen[form] <= REPEATED:
-            kept.append(line)
-    return "\n".join(reversed(kept))
+            kept.append(piece)
+    return "\n".join(_most_telling(kept[::-1]))
+
+
+def _most_telling(lines: list[str]) -> list[str]:
+    """As many lines as are read at most: the last of those around a telling one, then the last of the others."""
+    telling = (number for number, line in enumerate(lines) if TELLING.search(line))
+    near = {number + step for number in telling for step in range(-AROUND, AROUND + 1)}
+    chosen, letters = [], 0
+    for number in sorted(range(len(lines)), key=lambda number: (number in near, number), reverse=True):
+        letters += len(lines[number]) + 1
+        if letters > LONG:
+            break
+        chosen.append(number)
+    return [lines[number] for number in sorted(chosen)]
 
 
 def lines_of(text: str) -> list[Line]:
