@@ -1,6 +1,7 @@
 """Repairs that the linter writes: one word, in the right place, and nothing else of the file."""
 
 import ast
+import os
 
 import pytest
 
@@ -121,3 +122,46 @@ def test_the_command_says_what_it_wrote_and_what_is_left(tmp_path, capsys):
     said = capsys.readouterr()
     assert f"{path}:11: fixed [FL012]" in said.err
     assert "FL010" in said.out and "FL012" not in said.out
+
+
+FAULT = WRAPPED.format("out = net.decode(x)")
+
+
+def test_a_link_stays_a_link_and_the_file_behind_it_is_repaired(tmp_path):
+    (tmp_path / "real.txt").write_text(FAULT)
+    link = tmp_path / "a.py"
+    link.symlink_to("real.txt")
+    assert len(fix(link)) == 1 and link.is_symlink()
+    assert ".module.decode" in (tmp_path / "real.txt").read_text()
+
+
+@pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_a_comment_silences_below_a_sign_that_ends_no_line_of_python(sign, tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(WRAPPED.format(f'y = "{sign}"\nout = net.decode(x)  # noqa: FL012'), encoding="utf-8")
+    before = path.read_bytes()
+    assert lint_text(before.decode()) == [] and fix(path) == [] and path.read_bytes() == before
+
+
+def test_what_cannot_be_repaired_is_said_and_the_next_files_are_repaired(tmp_path, capsys):
+    for name in ("a", "b", "c", "d"):
+        (tmp_path / f"{name}.py").write_text(FAULT)
+    (tmp_path / "a.py").chmod(0o444)
+    (tmp_path / "b.py").write_text("# coding: foo\n" + FAULT)
+    (tmp_path / "c.py").unlink()
+    (tmp_path / "c.py").write_text("x = " + "-" * 100_000 + "1\n")
+    assert main(["lint", "--fix", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "a.py is not repaired: it may not be written" in said and "b.py is not repaired: unknown encoding" in said
+    assert ".module" in (tmp_path / "d.py").read_text() and ".module" not in (tmp_path / "a.py").read_text()
+
+
+def test_a_file_that_cannot_be_replaced_is_said(tmp_path, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.py").write_text(FAULT)
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    assert main(["lint", "--fix", str(tmp_path)]) == 2
+    assert "a.py is not repaired: No space left on device" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["a.py"] and (tmp_path / "a.py").read_text() == FAULT

@@ -1,6 +1,7 @@
 """The linter on files as they lie about: notebooks with magics, broken cells, deep nesting, folders with odd names."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,43 @@ def test_a_folder_with_the_name_of_a_file(tmp_path, capsys):
     (tmp_path / "odd.py").mkdir()
     (tmp_path / "odd.py" / "a.py").write_text(FAULT)
     assert main(["lint", str(tmp_path)]) == 1 and capsys.readouterr().err == "1 found\n"
+
+
+def test_notebooks_and_expressions_nested_too_deeply_end_nothing_else(tmp_path, capsys):
+    (tmp_path / "a.ipynb").write_text("[" * 100_000)
+    (tmp_path / "b.py").write_text("x = " + "-" * 100_000 + "1\n")
+    (tmp_path / "c.py").write_text(FAULT)
+    assert main(["lint", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "a.ipynb is not a notebook" in said.err and "b.py:1: not read" in said.out and "c.py:5: " in said.out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes with names")
+def test_a_pipe_is_not_waited_for(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.py")
+    assert main(["lint", str(tmp_path / "pipe.py")]) == 2 and "neither a file nor a folder" in capsys.readouterr().err
+    assert main(["lint", str(tmp_path)]) == 0
+
+
+def test_the_linter_ends_quietly_when_its_reader_does(tmp_path):
+    (tmp_path / "a.py").write_text(FAULT)
+    command = [sys.executable, "-m", "multigpu", "lint", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        child.stdout.close()
+        assert child.stderr.read() == b"1 found\n"
+    assert child.returncode == 1
+
+
+def test_what_stands_in_an_f_string_is_read_and_has_its_line():
+    head = "import torch\nmodel = torch.nn.DataParallel(torch.nn.Linear(2, 2))\n"
+    found = lint_text(head + 'print(f"""\n{model.weight:{model.bias}}""")\n')
+    assert [(each.rule, each.line) for each in found] == [("FL012", 3)]
+
+
+def test_the_time_does_not_double_with_each_nested_loop():
+    """40 loops would take days."""
+    loops = "".join(" " * depth + f"for a{depth} in b:\n" for depth in range(19)) + " " * 19 + "model = model(x)\n"
+    assert lint_text("import torch\nmodel = torch.nn.DataParallel(net)\n" + loops * 2) == []
 
 
 @pytest.mark.exhaustive

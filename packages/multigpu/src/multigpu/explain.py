@@ -3,7 +3,6 @@
 import argparse
 import codecs
 import difflib
-import os
 import sys
 import textwrap
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import answer
 from multigpu.failures.question import nearest, topic
+from multigpu.shown import show
 
 NO_MATCH, BAD_INPUT = 1, 2
 SHOWN = 3  # one traceback seldom has more than one cause: the first is told, two more are named by their titles
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="name all entries")
     options = parser.parse_args(argv)
     if options.list:
-        _show("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))
+        show("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))
         return 0
     try:
         text = _text(" ".join(options.text))
@@ -69,7 +69,7 @@ def _missing(text: str) -> bool:
 def _answer(text: str) -> int:
     named = [entry for entry in catalogue() if entry.id == text.strip()]
     if about := topic(text):
-        _show("\n".join([TOPIC, *(f"{entry.id:26}{entry.title}" for entry in about)]))
+        show("\n".join([TOPIC, *(f"{entry.id:26}{entry.title}" for entry in about)]))
         return 0
     said = answer(text)
     found = named or said.entries
@@ -85,7 +85,7 @@ def _answer(text: str) -> int:
         return NO_MATCH
     guess = [] if named or said.sure else [GUESS]
     also = [f"also possible: {entry.id}: {entry.title}" for entry in found[1:SHOWN]]
-    _show("\n".join([*guess, told(found[0]), *([""] if also else []), *also]))
+    show("\n".join([*guess, told(found[0]), *([""] if also else []), *also]))
     return 0
 
 
@@ -93,14 +93,6 @@ def _misspelt(name: str) -> list[str]:
     """Names of entries that are nearly this one. A long text is not one, and comparing its letters takes seconds."""
     names = [entry.id for entry in catalogue()]
     return difflib.get_close_matches(name, names, n=SHOWN, cutoff=0.8) if len(name) <= 2 * max(map(len, names)) else []
-
-
-def _show(text: str) -> None:
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        # `explain ... | head` has read enough. Python would flush again at its end, into the same closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def told(entry: Failure) -> str:

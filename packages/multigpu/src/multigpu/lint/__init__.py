@@ -1,12 +1,12 @@
 """Find in PyTorch code what goes wrong on several GPUs: `python -m multigpu lint PATH...`."""
 
 import argparse
-import ast
-import contextlib
 import json
 import sys
-import warnings
+from collections.abc import Iterator
+from pathlib import Path
 
+from ..shown import show
 from . import source, tokens
 from .finding import Finding, Rule
 from .fixes import fix, told
@@ -14,7 +14,7 @@ from .readings import Reading
 from .rules import CHECKS, NOT_PYTHON_3, RULES
 from .sarif import sarif
 from .scopes import Program
-from .source import Source
+from .source import UNPARSED, Source
 
 FOUND, BAD_INPUT = 1, 2
 EPILOG = """\
@@ -50,19 +50,17 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if not options.paths:
         parser.error("give a PATH to lint")
-    if options.fix:
-        _fix_paths(options.paths)
+    unfixed = _fix_paths(options.paths) if options.fix else []
     findings, unread = _lint_paths(options.paths)
+    unread = list({str(error): error for error in (*unfixed, *unread)}.values())
     if options.sarif:
-        print(sarif(findings, unread))
+        show(sarif(findings, unread))
     elif options.json:
-        print(json.dumps([found.to_dict() for found in findings], indent=1))
-    else:
-        for found in findings:
-            print(_told(found))
-    for error in unread:
-        print(f"error: {error}", file=sys.stderr)
-    print(f"{len(findings)} found" if findings else "nothing found", file=sys.stderr)
+        show(json.dumps([found.to_dict() for found in findings], indent=1))
+    elif findings:
+        show("\n".join(map(_told, findings)))
+    errors = [f"error: {error}" for error in unread]
+    show("\n".join([*errors, f"{len(findings)} found" if findings else "nothing found"]), sys.stderr)
     return BAD_INPUT if unread else FOUND if findings else 0
 
 
@@ -73,27 +71,37 @@ def _told(found: Finding) -> str:
     return f"{found.where}: {found.message} [{found.rule}]\n    fix: {found.broken.fix}{about}"
 
 
-def _fix_paths(paths: list[str]) -> None:
-    """Write the repairs that are one word, and say each; what cannot be read is told when it is linted."""
+def _files(paths: list[str], unread: list[Exception]) -> Iterator[Path]:
+    """The files of all paths; `unread` is given what is wrong with a path."""
     for given in paths:
-        with contextlib.suppress(ValueError):
-            for path in source.find(given):
-                for edit in fix(path):
-                    print(told(path, edit), file=sys.stderr)
+        try:
+            yield from source.find(given, unread.append)
+        except (ValueError, OSError) as error:
+            unread.append(error)
+
+
+def _fix_paths(paths: list[str]) -> list[Exception]:
+    """Write the repairs that are one word, and say each; returns why files stay as they are."""
+    unfixed: list[Exception] = []
+    for path in _files(paths, unfixed):
+        try:
+            for edit in fix(path):
+                show(told(path, edit), sys.stderr)
+        except SyntaxError as error:
+            unfixed.append(ValueError(f"{path} is not repaired: {error.msg}"))
+        except (ValueError, OSError) as error:
+            unfixed.append(error)
+    return unfixed
 
 
 def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:
     """The findings of all files, and what is wrong with those that cannot be read."""
     findings: list[Finding] = []
     unread: list[Exception] = []
-    for given in paths:
+    for path in _files(paths, unread):
         try:
-            for path in source.find(given):
-                try:
-                    findings += lint(source.read(path))
-                except (ValueError, OSError) as error:
-                    unread.append(error)
-        except ValueError as error:
+            findings += lint(source.read(path))
+        except (ValueError, OSError) as error:
             unread.append(error)
     return findings, unread
 
@@ -116,13 +124,11 @@ def lint_text(text: str, path: str = "<text>") -> list[Finding]:
 def _search(code: Source) -> list[tuple[int, int, Rule, str]]:
     """(first line, last line, rule, what) of everything, silenced or not."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a backslash in a string is not what this is about
-            reading = Reading(Program(ast.parse(code.text), code.path))
+        reading = Reading(Program(source.parse(code.text), code.path))
         found = [(node, rule, what) for rule, check in CHECKS.items() for node, what in check(reading)]
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except UNPARSED as error:
         line = getattr(error, "lineno", None) or 1
-        unread = (line, line, NOT_PYTHON_3, f"not read ({getattr(error, 'msg', error)})")
+        unread = (line, line, NOT_PYTHON_3, f"not read ({getattr(error, 'msg', str(error)) or 'nested too deeply'})")
         return [unread, *((line, line, RULES[rule], what) for line, rule, what in tokens.check(code.text))]
     found.sort(key=lambda each: (each[0].lineno, each[0].col_offset))  # type: ignore[attr-defined]
     return [(node.lineno, node.end_lineno or node.lineno, rule, what) for node, rule, what in found]  # type: ignore[attr-defined]

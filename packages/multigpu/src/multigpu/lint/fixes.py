@@ -15,7 +15,7 @@ from .readings import Reading
 from .rules import CHECKS, RULES
 from .rules.module_prefix import wrapped_sometimes
 from .scopes import Program
-from .source import Source, read
+from .source import UNPARSED, Source, parse, read
 
 BOM = b"\xef\xbb\xbf"
 MODULE = b".module"
@@ -71,28 +71,29 @@ def fix(path: Path) -> list[Edit]:
     """Repair what one word repairs in a Python file, and return what was written.
 
     A notebook, a file that is not UTF-8 and one that does not parse are left as they are. The file is replaced in one
-    step, so an interruption leaves the old one whole. Raises OSError where it cannot be written.
+    step, so an interruption leaves the old one whole; a link to it stays a link. Raises ValueError where it cannot be
+    written, and SyntaxError where Python cannot read it, because of the encoding that its first line names.
     """
     data = path.read_bytes()
     if path.suffix != ".py" or not _is_readable(data):
         return []
     lines = data.removeprefix(BOM).split(b"\n")
-    edits = sorted(set(_edits(read(path), lines)))
+    try:
+        edits = sorted(set(_edits(read(path), lines)))
+    except UNPARSED:
+        return []
     for edit in reversed(edits):  # from the end, so that the places before it stay where they are
         old = lines[edit.line - 1]
         lines[edit.line - 1] = old[: edit.start] + edit.word.encode() + old[edit.end :]
     if edits:
         repaired = b"\n".join(lines)
-        ast.parse(repaired)  # a mistake here must not reach the disk
-        _replace(path, (BOM if data.startswith(BOM) else b"") + repaired)
+        parse(repaired)  # a mistake here must not reach the disk
+        _replace(path.resolve(), (BOM if data.startswith(BOM) else b"") + repaired)
     return edits
 
 
 def _edits(code: Source, lines: list[bytes]) -> Iterator[Edit]:
-    try:
-        reading = Reading(Program(ast.parse(code.text), code.path))
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    reading = Reading(Program(parse(code.text), code.path))
     texts = (part for part in ast.walk(reading.program.tree) if isinstance(part, ast.JoinedStr))
     unplaced = {part for text in texts for part in ast.walk(text)}  # until Python 3.12 their places are wrong
     for rule, check in CHECKS.items():
@@ -122,10 +123,14 @@ def _is_readable(data: bytes) -> bool:
 
 def _replace(path: Path, data: bytes) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    if not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):  # root may write everywhere, and should not
+        raise ValueError(f"{path} is not repaired: it may not be written")
     try:
         partial.write_bytes(data)
         shutil.copymode(path, partial)
         partial.replace(path)
+    except OSError as error:
+        raise ValueError(f"{path} is not repaired: {error.strerror}") from None
     finally:
         partial.unlink(missing_ok=True)
 

@@ -50,6 +50,7 @@ class Flow:
         self.unreduced: dict[ast.Call, frozenset[Gathered]] = {}  # what wants one number and gets one of each GPU
         self.passed: dict[tuple[str, int | str], list[Value]] = {}  # what functions are given: by name and argument
         self.moves = False  # whether anything was sent to a device so far
+        self.in_loop = False  # whether the line stands in a loop
         self.default_device = 0  # how many `with torch.device(...)` the line stands in
 
     # ---------------------------------------------------------------- statements
@@ -67,14 +68,8 @@ class Flow:
                 self.bind(node.target, self.value(node.value), node)
             case ast.AugAssign():
                 self._augment(node)
-            case ast.For() | ast.AsyncFor():
-                for _ in range(2):
-                    self.bind_loop(node.target, node.iter)
-                    self.read(node.body)
-                self.read(node.orelse)
-            case ast.While():
-                self.value(node.test)
-                self.read(node.body * 2 + node.orelse)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                self._loop(node)
             case ast.If():
                 self.value(node.test)
                 self._branches([node.body, node.orelse])
@@ -123,6 +118,19 @@ class Flow:
         self.default_device += defaults
         self.read(node.body)
         self.default_device -= defaults
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        """Read a loop twice, because a pass finds what the one before it left. A loop in it is read once in each of
+        these passes: twice in each would double the time with each depth."""
+        outermost, self.in_loop = not self.in_loop, True
+        for _ in range(2 if outermost else 1):
+            if isinstance(node, ast.While):
+                self.value(node.test)
+            else:
+                self.bind_loop(node.target, node.iter)
+            self.read(node.body)
+        self.in_loop = not outermost
+        self.read(node.orelse)
 
     def _branches(self, bodies: list[list[ast.stmt]]) -> None:
         before, after = self.environment, []
@@ -198,7 +206,11 @@ class Flow:
     def value(self, node: ast.AST) -> Value:
         """What an expression may be."""
         match node:
-            case ast.Constant() | ast.JoinedStr() | ast.Slice():
+            case ast.Constant() | ast.Slice():
+                return PLAIN
+            case ast.JoinedStr() | ast.FormattedValue():
+                for part in ast.iter_child_nodes(node):
+                    self.value(part)
                 return PLAIN
             case ast.Lambda():
                 return UNKNOWN

@@ -1,6 +1,7 @@
 """Findings as SARIF 2.1.0, the format in which GitHub, GitLab and editors take those of any linter."""
 
 import json
+import os
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
@@ -62,4 +63,4 @@ def _result(found: Finding, index: int) -> dict[str, object]:
 def _uri(path: str) -> str:
     """A relative path as it is, which is one in the repository for who runs the linter at its root; else file:///."""
     given = PurePath(path)
-    return Path(path).as_uri() if given.is_absolute() else quote(given.as_posix())
+    return Path(path).as_uri() if given.is_absolute() else quote(os.fsencode(given.as_posix()))

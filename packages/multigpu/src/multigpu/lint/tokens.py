@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from .source import lines_of
+
+LONG = 1000  # letters of a line that are searched: the time grows with their square
 # A string or a comment is matched whole, so that nothing inside it is found; the name of a GPU stays.
 QUOTED = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*", re.DOTALL)
 GPU = re.compile(r"['\"](torch\.cuda\.\w+Tensor|cuda:\d+)['\"]$")
@@ -27,17 +30,18 @@ def check(source: str) -> Iterator[tuple[int, str, str]]:
     """Yield (line, rule, what was found)."""
     code = QUOTED.sub(_blank, source)
     blocks: list[tuple[int, str, str]] = []  # indentation, keyword and name of what a line stands in
-    for number, line in enumerate(code.splitlines(), 1):
+    trains = "backward(" in code
+    for number, line in enumerate(lines_of(code), 1):
         if not line.strip():
             continue
         indent = len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
         blocks = [block for block in blocks if block[0] < indent]
-        yield from ((number, rule, what) for rule, what in _in_line(line, blocks, code))
+        yield from ((number, rule, what) for rule, what in _in_line(line[:LONG], blocks, code, trains))
         if opened := BLOCK.match(line):
             blocks.append((indent, opened[1], opened[2]))
 
 
-def _in_line(line: str, blocks: list[tuple[int, str, str]], code: str) -> Iterator[tuple[str, str]]:
+def _in_line(line: str, blocks: list[tuple[int, str, str]], code: str, trains: bool) -> Iterator[tuple[str, str]]:
     names = [name for _, keyword, name in blocks if keyword == "def"]
     in_script = not names or any(OWN_DEVICE.match(name) for name in names)
     in_forward = "forward" in names
@@ -47,7 +51,7 @@ def _in_line(line: str, blocks: list[tuple[int, str, str]], code: str) -> Iterat
         "FL001": not in_script,
         "FL005": in_forward,
         "FL006": in_forward or not in_script,
-        "FL009": in_loop and "backward(" in code,
+        "FL009": in_loop and trains,
     }
     yield from ((rule, what) for rule, (pattern, what) in PATTERNS.items() if holds[rule] and re.search(pattern, line))
     made = MADE.search(line)
