@@ -8,7 +8,7 @@
 #   make third-party SUITES=DIR   the tests of other projects' checkouts, on virtual GPUs
 
 PYTHON ?= python3
-COMMANDS = lab fresh test notebooks bench oracle third-party site links lint clean
+COMMANDS = lab fresh test oldest notebooks bench oracle third-party site links lint clean
 
 .PHONY: help $(COMMANDS)
 

@@ -5,6 +5,8 @@
     fresh       new copies of the notebooks; what you have written is kept      (NN...: of these alone)
     test        set up, run the unit tests and every notebook under nbval       (--all: exhaustive tests, too;
                                                                                 other args go to pytest)
+    oldest      run the notebooks and vgpu's tests on the oldest PyTorch        (args as for test)
+                that is supported, in .venv/oldest
     notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
     bench       run every benchmark
     oracle      check virtual GPUs against all of PyTorch's own tables          (--pytorch DIR: and its test files)
@@ -24,6 +26,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +50,8 @@ PACKAGES = ("packages/vgpu[test]", "packages/multigpu[test]", ".[course,dev]")
 # The tests of the course and of the verdicts stand among the notebooks; a package is tested by its own configuration.
 MAIN_TESTS = ("notebooks", "notebooks/course/tests", "tests", "notebooks/posts/verdicts")
 TESTED_ALONE = ("packages/vgpu", "packages/multigpu")
+# What runs on the oldest PyTorch: what shows, with outputs and with operators, that a version differs.
+ON_OLDEST = ("-m", "not exhaustive", "notebooks/", "packages/vgpu/tests")
 # A notebook that somebody has copied elsewhere still finds the course.
 COURSE_ON_PATH = """
 import pathlib, sys, sysconfig
@@ -62,9 +67,9 @@ class TaskError(Exception):
 # ---------------------------------------------------------------- the environment
 
 
-def venv_python() -> Path:
-    """The interpreter of `.venv`, wherever this system puts it."""
-    return VENV / "Scripts" / "python.exe" if os.name == "nt" else VENV / "bin" / "python"
+def venv_python(venv: Path | None = None) -> Path:
+    """The interpreter of an environment, by default of `.venv`, wherever this system puts it."""
+    return (venv or VENV) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def find_python() -> str:
@@ -123,10 +128,10 @@ def write_stamp(stamp: dict[str, str], state: str) -> None:
     STAMP.write_text(json.dumps({**stamp, "state": state}, indent=1) + "\n", encoding="utf-8")
 
 
-def install_commands(python: Path, torch: str) -> list[tuple[str, list[str]]]:
-    """What to install, in order: a line for the reader and the command."""
+def install_commands(python: Path, torch: str, lock: Path | None = None) -> list[tuple[str, list[str]]]:
+    """What to install, in order: a line for the reader and the command. `lock` is in place of constraints.txt."""
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    locked = ["--constraint", str(ROOT / "constraints.txt")]
+    locked = ["--constraint", str(lock or ROOT / "constraints.txt")]
     project = [*pip, *locked]
     for name in PACKAGES:
         folder, _, extras = name.partition("[")
@@ -312,6 +317,35 @@ class Beside:
         return code
 
 
+def oldest(python: Path, args: list[str]) -> int:
+    """The notebooks under nbval, and the tests of vgpu, on the oldest PyTorch, with the build that `.venv` has.
+
+    pip leaves alone what a former run has installed.
+    """
+    environment, lock = VENV / "oldest", VENV / "oldest.txt"
+    lock.write_text(oldest_lock(), encoding="utf-8")
+    inside = venv_python(environment)
+    if not inside.exists():
+        say("creating .venv/oldest")
+        run([find_python(), "-m", "venv", "--clear", str(environment)], "cannot create .venv/oldest")
+    for line, command in install_commands(inside, read_stamp().get("torch", "default"), lock):
+        say(f"{line}, in .venv/oldest")
+        run(command, "this step failed, its reason stands above")
+    return test(inside, args or [*ON_OLDEST])
+
+
+def oldest_lock() -> str:
+    """constraints.txt, with the oldest torch and torchvision that pyproject.toml allows.
+
+    setuptools is left to pip: the version that is locked is newer than an old torch admits.
+    """
+    asked = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    oldest = dict(re.findall(r'"(torch|torchvision)>=([\d.]+)"', asked))
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if line.partition("==")[0] not in (*oldest, "setuptools")]
+    return "\n".join([*kept, *(f"{name}=={version}.*" for name, version in oldest.items()), ""])
+
+
 def fresh(python: Path, args: list[str]) -> int:
     """Start again with the reader's copies; what was written into them is put aside."""
     return subprocess.run([str(python), "-m", "course.my_notebooks", "--fresh", *args], cwd=ROOT).returncode
@@ -379,7 +413,7 @@ def clean() -> int:
 
 COMMANDS = {
     command.__name__.replace("_", "-"): command
-    for command in (lab, fresh, test, notebooks, bench, oracle, third_party, site, links, lint)
+    for command in (lab, fresh, test, oldest, notebooks, bench, oracle, third_party, site, links, lint)
 }
 
 

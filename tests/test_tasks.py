@@ -5,6 +5,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tomllib
 import types
 from pathlib import Path
 
@@ -216,6 +217,46 @@ def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expect
         (tasks.ROOT / file).touch()
     sessions = {folder.relative_to(tasks.ROOT).as_posix(): words for folder, words in tasks.sessions(args)}
     assert list(sessions.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("torch", ["default", "cpu"])
+def test_the_oldest_torch_has_an_environment_of_its_own_and_runs_the_notebooks_and_vgpus_tests(
+    tasks, torch, monkeypatch
+):
+    steps = []
+    monkeypatch.setattr(tasks, "run", lambda command, failure: steps.append(command))
+    monkeypatch.setattr(tasks, "test", lambda python, args: (python, tasks.sessions(args)))
+    for folder in ("notebooks", "packages/vgpu/tests", ".venv"):
+        (tasks.ROOT / folder).mkdir(parents=True, exist_ok=True)
+    tasks.write_stamp({"torch": torch}, "complete")
+    environment = tasks.VENV / "oldest"
+    for runs in range(2):
+        python, sessions = tasks.COMMANDS["oldest"](tasks.venv_python(), [])
+        assert [environment.as_posix() in " ".join(step) for step in steps] == [True] * len(steps)
+        assert sum("venv" in step for step in steps) == 1 - runs  # the environment is made once
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.touch()
+        assert any(tasks.CPU_INDEX in step for step in steps) == (torch == "cpu")
+        steps.clear()
+    assert python == tasks.venv_python(environment)
+    assert dict(sessions) == {
+        tasks.ROOT: ["--nbval", "notebooks/", *QUICK],
+        tasks.ROOT / "packages" / "vgpu": ["tests", *QUICK],
+    }
+
+
+def test_the_lock_of_the_oldest_torch_is_what_pyproject_allows_at_least(tasks):
+    lock = (ROOT / "constraints.txt").read_text(encoding="utf-8").split("\n")
+    oldest = tasks.oldest_lock().split("\n")
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    at_least = [line.replace(">=", "==") + ".*" for line in wanted if line.startswith("torch")]
+    assert sorted(set(oldest) - set(lock)) == sorted(at_least)
+    assert {line.split("==")[0] for line in set(lock) - set(oldest)} == {"torch", "torchvision", "setuptools"}
+
+
+def test_the_workflow_runs_the_oldest_torch():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    assert "python tasks.py oldest --torch cpu" in [step.get("run") for step in workflow["jobs"]["oldest"]["steps"]]
 
 
 def test_the_workflow_tests_the_library_the_course_and_each_package_on_macos_and_windows(tasks, monkeypatch):
