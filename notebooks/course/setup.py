@@ -16,13 +16,16 @@ import vgpu
 
 _CHOICES = ("", "real", "virtual")
 
-# Raised by PyTorch itself on machines without a GPU or driver; they say nothing about the notebook.
-_MACHINE_WARNINGS = (
+# Raised by PyTorch itself, on machines without a GPU or driver at first; they say nothing about the notebook.
+_WARNINGS = (
     "CUDA initialization",
     "Can't initialize NVML",
     "User provided device_type of 'cuda', but CUDA is not available",
     "'pin_memory' argument is set as true but no accelerator is found",
     "Failed to initialize NumPy",
+    # of torch 2.11, whose profiler and exporter mean themselves
+    "Warning: Profiler clears events at the end of each cycle",
+    r"`isinstance\(treespec, LeafSpec\)` is deprecated",
 )
 
 
@@ -49,7 +52,7 @@ def setup(gpus: int = 2, seed: int = 0) -> list[torch.device]:
     if choice not in _CHOICES:
         raise ValueError(f"FRCNN_LITE_DEVICES must be 'virtual' or 'real', or not set; it is {choice!r}")
     os.environ["VGPUS_QUIET"] = "1"  # the line below says on what a notebook runs; stderr would become an output
-    for message in _MACHINE_WARNINGS:
+    for message in _WARNINGS:
         warnings.filterwarnings("ignore", message=message)
     print(_choose_devices(gpus, choice))
     _seed_all(seed)

@@ -37,6 +37,7 @@ ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\):\n\[\d+\]:\n(?P<
 # What differs from run to run: process ids, places of files, and in which of two ways gloo noticed that a peer is gone.
 VARIES = (
     (r" +\(pid: \d+\)", ""),
+    (r"(exitcode +: -\d+) +\(SIG\w+\)", r"\1"),  # torch 2.11 does not name the signal here
     (r"PID \d+", "PID ..."),
     (r"\S*/error\.json", ".../error.json"),
     (r"\[/\S+\] .*(closed|reset) by peer.*", "... Connection closed by peer ..."),

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -28,12 +29,28 @@ def triton_on_cpu(name: str) -> ModuleType:
     Raises:
         ImportError: triton is not installed.
     """
+    _loop_bounds_for_numpy()
     spec = importlib.util.find_spec(f"frcnn_lite.ops.kernels.triton_{name}")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with mock.patch.dict(os.environ, TRITON_INTERPRET="1"):  # read where a kernel is decorated
         spec.loader.exec_module(module)
     return module
+
+
+@functools.cache
+def _loop_bounds_for_numpy() -> None:
+    """Let the interpreter read the bounds of a loop: Triton 3.6, of torch 2.11, asks NumPy 2.4 for what it refuses,
+    `int(array)` of an array with one number and a dimension."""
+    from triton.runtime import interpreter
+
+    prepare = interpreter._patch_lang_tensor
+
+    def prepare_and_index(tensor: type, scope: Any) -> None:
+        prepare(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda bound: int(bound.handle.data.item()))
+
+    interpreter._patch_lang_tensor = prepare_and_index
 
 
 # What CUDA's compiler knows by itself, and a launch: the arguments of a kernel come as an array of pointers to them.
