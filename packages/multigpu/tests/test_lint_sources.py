@@ -1,5 +1,6 @@
 """The linter on files as they lie about: notebooks with magics, broken cells, deep nesting, folders with odd names."""
 
+import cProfile
 import json
 import os
 import subprocess
@@ -138,3 +139,22 @@ def test_the_hook_of_pre_commit_runs_with_nothing_installed(tmp_path):
     assert found.returncode == 1 and found.stdout.startswith("a.py:5: cuda:1 by its number: ")
     clean = subprocess.run([*alone, "b.py"], cwd=tmp_path, capture_output=True, text=True)
     assert clean.returncode == 0 and clean.stdout == ""
+
+
+LONG_FILES = {
+    "tests": "if a{0}:\n    x{0} = model(x)\nelse:\n    x{0} = y\n",
+    "methods": "    def f{0}(self, x):\n        return self.f{0}(x)\n\n    def forward_{0}(x):\n        return x\n",
+}
+
+
+@pytest.mark.parametrize("kind", LONG_FILES)
+def test_the_time_grows_with_the_lines_and_not_with_their_square(kind):
+    """Counted in what `ast` is asked, because a busy machine changes times."""
+    head = "import torch\nmodel = torch.nn.DataParallel(net)\n" + ("class A(torch.nn.Module):\n" * (kind == "methods"))
+
+    def calls(lines):
+        profile = cProfile.Profile()
+        profile.runcall(lint_text, head + "".join(LONG_FILES[kind].format(number) for number in range(lines)))
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(200) < 3 * calls(100)

@@ -5,6 +5,7 @@ taken as harmless, except in a step of a model, where what comes from `self` and
 """
 
 import ast
+from collections import ChainMap
 from itertools import chain
 
 from . import habits, values
@@ -38,7 +39,8 @@ class Flow:
     def __init__(
         self, scope: Scope, names: Names, environment: Environment, attributes: Environment, returns: Environment
     ) -> None:
-        self.names, self.environment, self.attributes, self.returns = names, environment, attributes, returns
+        self.names, self.attributes, self.returns = names, attributes, returns
+        self.environment = ChainMap(environment)
         self.in_step, self.in_driver = scope.kind == STEP, scope.kind == DRIVER
         self.met: set[ast.AST] = set()  # made on the CPU, and used among tensors of the device
         self.left: set[ast.AST] = set()  # where tensors became arrays
@@ -133,15 +135,18 @@ class Flow:
         self.read(node.orelse)
 
     def _branches(self, bodies: list[list[ast.stmt]]) -> None:
+        """Read each body on its own: what it assigns stands in front of what was known, which is never copied."""
         before, after = self.environment, []
         for body in bodies:
-            self.environment = dict(before)
+            self.environment = ChainMap({}, *before.maps)
             self.read(body)
             after.append(self.environment)
-        self.environment = {
+        self.environment = before
+        merged = {
             name: merge_branches(before.get(name), [there[name] for there in after if name in there])
-            for name in set(chain.from_iterable(after))
+            for name in set(chain.from_iterable(there.maps[0] for there in after))
         }
+        before.update(merged)
 
     def bind(self, target: ast.expr, value: Value, statement: ast.AST) -> None:
         """Give a name, or whatever is assigned to, its value."""

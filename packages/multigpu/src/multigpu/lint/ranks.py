@@ -116,12 +116,22 @@ class Ranks:
         """The tests above a line of its own function that end with `return`, `continue` or `break` where they hold."""
         below = node
         for above in self.program.around(node):
-            for block in (getattr(above, name, None) for name in ("body", "orelse", "finalbody")):
-                if isinstance(block, list) and below in block:
-                    yield from filter(_leaves, block[: block.index(below)])
+            yield from self._left.get(below, ())
             if isinstance(above, FUNCTIONS):
                 return
             below = above
+
+    @cached_property
+    def _left(self) -> dict[ast.AST, tuple[ast.If, ...]]:
+        """The tests that leave above a statement, in its own block."""
+        found: dict[ast.AST, tuple[ast.If, ...]] = {}
+        for node in ast.walk(self.program.tree):
+            for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+                leaving: tuple[ast.If, ...] = ()
+                for statement in block if isinstance(block, list) else ():
+                    found[statement] = leaving
+                    leaving += (statement,) if _leaves(statement) else ()
+        return found
 
     def may_ask(self, test: str) -> bool:
         """Whether a test may tell ranks apart: by its words, or by a name that got its value from such a test."""

@@ -7,7 +7,7 @@ it calls. A script, or the function that runs the training loop, has one device 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from .habits import (
@@ -207,6 +207,7 @@ def is_function(cls: ast.ClassDef) -> bool:
     return any(last_name(base) == "Function" for base in cls.bases)
 
 
+@lru_cache(maxsize=1)  # asked for every method of a class, and they come one after the other
 def reached_from_forward(cls: ast.ClassDef) -> set[str]:
     """The methods of a class that its forward calls through self, forward included."""
     methods = {item.name: item for item in cls.body if isinstance(item, FUNCTIONS)}

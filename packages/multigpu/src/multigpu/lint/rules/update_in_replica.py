@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ..finding import Found, Rule
 from ..flow import is_moved_self
@@ -25,10 +26,9 @@ def check(reading: Reading) -> Iterator[Found]:
     for scope, flow in reading.flows:
         if not scope.reached or scope.cls is None or not _may_be_copied(scope.cls):
             continue
-        methods = _methods(scope.cls)
         tensors = {node for node, _ in flow.kept}  # FL005's
         buffers = {name for name, value in flow.attributes.items() if value.device}  # += writes into them
-        made_anew, read_later = _made_anew(methods), _read_later(methods)
+        made_anew, read_later = _of_class(scope.cls)
         for node in scope.nodes:
             for name, change in _changes(node) if node not in tensors else ():
                 if change == FILLED and name not in made_anew:
@@ -39,11 +39,18 @@ def check(reading: Reading) -> Iterator[Found]:
                     yield node, f"self.{name} is set in forward and read by {read_later[name]}()"
 
 
+@lru_cache(maxsize=1)
 def _may_be_copied(cls: ast.ClassDef) -> bool:
     """Whether it is a module that a model consists of: an object with a forward that also trains is none."""
     plain = all(isinstance(base, ast.Name) and base.id == "object" for base in cls.bases)
     trains = any(method_of(node) in ("backward", "zero_grad") for node in ast.walk(cls))
     return not (plain or trains or is_function(cls))
+
+
+@lru_cache(maxsize=1)  # the methods of a class come one after the other
+def _of_class(cls: ast.ClassDef) -> tuple[set[str], dict[str, str]]:
+    methods = _methods(cls)
+    return _made_anew(methods), _read_later(methods)
 
 
 def _methods(cls: ast.ClassDef) -> dict[str, tuple[AnyFunction, bool]]:
