@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from . import constants
 from .flow import Environment, Flow
@@ -43,7 +44,7 @@ class Reading:
     def _read(self, scope: Scope, returns: Environment) -> Flow:
         names = {
             **constants.seen_by(scope, self.program, self.of_file),
-            **self._models_of_file(),
+            **self._models_of_file,
             **self._models_on_self(scope),
             **self._models_given(scope, parameters(scope, self.program)),
         }
@@ -63,6 +64,7 @@ class Reading:
                 known[scope.name] = UNKNOWN
         return known
 
+    @cached_property
     def _models_of_file(self) -> Environment:
         """Models that the file itself has wrapped, which its functions may use."""
         return {name: value for name, value in self.top.environment.items() if value.wrapped}

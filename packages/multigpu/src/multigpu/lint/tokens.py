@@ -11,6 +11,7 @@ QUOTED = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\
 GPU = re.compile(r"['\"](torch\.cuda\.\w+Tensor|cuda:\d+)['\"]$")
 BLOCK = re.compile(r"^[ \t]*(def|class|for|while)\b\s*(\w*)")
 MADE = re.compile(r"\b(\w+)\s*=.*\btorch\.(zeros|ones|rand|randn|arange|eye|empty|(Float|Long|Int|Byte)?Tensor)\(")
+MOVED = re.compile(r"\b(\w+)\.(?:cuda|to|type\w*)\(")
 PATTERNS = {
     "FL001": (r"\.cuda\(\s*((async|non_blocking)\s*=\s*True\s*)?\)", ".cuda() without a device"),
     "FL003": (r"torch\.cuda\.\w+Tensor\b", "torch.cuda tensor type"),
@@ -30,18 +31,18 @@ def check(source: str) -> Iterator[tuple[int, str, str]]:
     """Yield (line, rule, what was found)."""
     code = QUOTED.sub(_blank, source)
     blocks: list[tuple[int, str, str]] = []  # indentation, keyword and name of what a line stands in
-    trains = "backward(" in code
+    trains, moved = "backward(" in code, set(MOVED.findall(code))
     for number, line in enumerate(lines_of(code), 1):
         if not line.strip():
             continue
         indent = len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
         blocks = [block for block in blocks if block[0] < indent]
-        yield from ((number, rule, what) for rule, what in _in_line(line[:LONG], blocks, code, trains))
+        yield from ((number, rule, what) for rule, what in _in_line(line[:LONG], blocks, moved, trains))
         if opened := BLOCK.match(line):
             blocks.append((indent, opened[1], opened[2]))
 
 
-def _in_line(line: str, blocks: list[tuple[int, str, str]], code: str, trains: bool) -> Iterator[tuple[str, str]]:
+def _in_line(line: str, blocks: list[tuple[int, str, str]], moved: set[str], trains: bool) -> Iterator[tuple[str, str]]:
     names = [name for _, keyword, name in blocks if keyword == "def"]
     in_script = not names or any(OWN_DEVICE.match(name) for name in names)
     in_forward = "forward" in names
@@ -55,11 +56,7 @@ def _in_line(line: str, blocks: list[tuple[int, str, str]], code: str, trains: b
     }
     yield from ((rule, what) for rule, (pattern, what) in PATTERNS.items() if holds[rule] and re.search(pattern, line))
     made = MADE.search(line)
-    if (
-        made
-        and in_forward
-        and not (re.search(r"cuda|device|\.to\(|type", line) or re.search(rf"\b{made[1]}\.(cuda|to|type\w*)\(", code))
-    ):
+    if made and in_forward and not (re.search(r"cuda|device|\.to\(|type", line) or made[1] in moved):
         yield "FL002", f"torch.{made[2]}() without a device"
 
 
