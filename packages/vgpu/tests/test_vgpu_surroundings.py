@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -167,3 +168,37 @@ def test_export_of_trainable_weights_is_that_of_the_cpu_on_another_device(tmp_pa
     command = [sys.executable, "-m", "vgpu", "--gpus", "2", "--force", str(tmp_path / "export.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.stdout == "exported\n", done.stderr[-3000:]
+
+
+TRAINING = """
+import torch
+import vgpu
+
+torch.manual_seed(0)
+with vgpu.virtual_gpus(2):
+    model = torch.nn.DataParallel(torch.nn.Linear(2, 2).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(3):
+        loss = model(torch.ones(5, 2)).square().mean()
+        loss.backward()
+        optimizer.step()
+        print(f"{loss.item():.4f}", torch.cuda.memory_allocated(1) >= 0)
+    with torch.no_grad():
+        print(model(torch.ones(5, 2)).requires_grad, torch.is_grad_enabled())
+    try:
+        torch.ones(2).cuda(0) + torch.ones(2).cuda(1)
+    except RuntimeError as error:
+        print(error)
+print(torch.cuda.is_available())
+"""
+
+
+def test_a_torch_without_distributed_and_threads_does_the_same():
+    """As it is built for browsers; browser_torch.py imitates one."""
+    printed = []
+    for first in ("", "import browser_torch\n"):
+        command = [sys.executable, "-W", "ignore", "-c", first + TRAINING]
+        ran = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        printed.append(ran.stdout)
+    assert printed[0] == printed[1] and printed[0].count("\n") == 6

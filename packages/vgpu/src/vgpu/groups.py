@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-_c10d: Any = torch._C._distributed_c10d
+_c10d: Any = getattr(torch._C, "_distributed_c10d", None)  # builds without torch.distributed lack it
 _CUDA, _CPU = torch.device("cuda"), torch.device("cpu")
 _numbers = itertools.count()
 

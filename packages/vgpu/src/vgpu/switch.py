@@ -37,6 +37,7 @@ from vgpu import (
     rpc,
     serialization,
     subclasses,
+    threads,
     torchscript,
     unsimulated,
 )
@@ -123,6 +124,7 @@ def _install(patches: Patches) -> None:
     cuda.install(patches)
     rng.install(patches)
     comm.install(patches)
+    threads.install(patches)
     # Tensors, their operators and methods, and modules.
     dispatch.install(patches)
     methods.install(patches)
