@@ -94,6 +94,13 @@ def test_a_source_of_a_mistake_is_dated_and_public(key):
         assert not re.search("tried (while|by)|reader of this notebook|one step away", mistake.source), mistake.name
 
 
+def test_a_message_says_you_only_where_the_checker_looks_at_the_very_thing():
+    """Programs that are written differently give the same results."""
+    for key in KEYS:
+        for mistake in find_exercise(key).mistakes:
+            assert mistake.recognise is not None or not re.match(r"(?i)your?\b", mistake.message), (key, mistake.name)
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_solution_is_the_reference_folded(key):
     card = learn.solution(key)
