@@ -160,7 +160,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     plan = _plans.get(func)
     if plan is None:
         plan = _plans[func] = _Plan(func)
-    if plan.composite and _in_inference():  # elsewhere autograd has taken such operators apart already
+    # Elsewhere autograd has taken operators that are made of others apart already.
+    if plan.composite and plan.chooses is None and _in_inference():
         result = func.decompose(*args, **(kwargs or {}))
         if result is not NotImplemented:
             return result
