@@ -1,6 +1,7 @@
 """Named tensors into any model: wrapped or bare, cast, in part; every name is reported."""
 
 import socket
+from unittest import mock
 
 import pytest
 import torch
@@ -14,17 +15,23 @@ def model(seed=0):
     return nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(8, 3))
 
 
+def data_parallel(module):
+    """As on a machine without GPUs, where the wrapper moves nothing."""
+    with mock.patch("torch.cuda.is_available", return_value=False):
+        return nn.DataParallel(module)
+
+
 def wrapped_states():
     """Name and state dict of one model, bare and in wrappers."""
     bare = model(1)
     yield "bare", bare.state_dict()
-    yield "DataParallel", nn.DataParallel(bare).state_dict()
-    yield "DataParallel twice", nn.DataParallel(nn.DataParallel(bare)).state_dict()
+    yield "DataParallel", data_parallel(bare).state_dict()
+    yield "DataParallel twice", data_parallel(data_parallel(bare)).state_dict()
     yield "compiled", torch.compile(bare).state_dict()
-    yield "DataParallel of compiled", nn.DataParallel(torch.compile(bare)).state_dict()
+    yield "DataParallel of compiled", data_parallel(torch.compile(bare)).state_dict()
 
 
-@pytest.mark.parametrize("wrap", [lambda m: m, nn.DataParallel])
+@pytest.mark.parametrize("wrap", [lambda m: m, data_parallel])
 @pytest.mark.parametrize(("name", "state"), list(wrapped_states()), ids=lambda v: v if isinstance(v, str) else "")
 def test_any_wrapper_into_any_wrapper(wrap, name, state):
     target = wrap(model(2))
@@ -83,7 +90,7 @@ def test_distributed(monkeypatch):
 def test_child_called_module_keeps_its_name():
     odd = nn.ModuleDict({"module": nn.Linear(2, 2), "other": nn.Linear(2, 2)})
     assert unwrapped(odd.state_dict())[1] == ""
-    inner = nn.DataParallel(nn.ModuleDict({"submodule": nn.Linear(2, 2), "le": nn.Linear(2, 2)}))
+    inner = data_parallel(nn.ModuleDict({"submodule": nn.Linear(2, 2), "le": nn.Linear(2, 2)}))
     assert set(unwrapped(inner.state_dict())[0]) == {"submodule.weight", "submodule.bias", "le.weight", "le.bias"}
     only = nn.ModuleDict({"module": nn.Linear(2, 2)})
     assert load_weights_into(only, only.state_dict()).is_complete

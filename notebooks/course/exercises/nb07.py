@@ -423,8 +423,8 @@ class _Norm(OnRanks):
 
 
 def normalise(x: Tensor) -> Tensor:
-    count = torch.full_like(x[:1], len(x))
-    total, squares, count = all_reduce(torch.stack([x.sum(0, True), x.square().sum(0, True), count]))
+    total, squares = x.sum(0, True), x.square().sum(0, True)
+    total, squares, count = all_reduce(torch.stack([total, squares, torch.full_like(total, len(x))]))
     mean = total / count
     variance = squares / count - mean.square()
     return (x - mean) / (variance + 1e-5).sqrt()
@@ -446,7 +446,8 @@ def _mean_of_variances(x: Tensor) -> Tensor:
 
 
 def _global_mean(x: Tensor) -> Tensor:
-    total, count = all_reduce(torch.stack([x.sum(0, True), torch.full_like(x[:1], len(x))]))
+    total = x.sum(0, True)
+    total, count = all_reduce(torch.stack([total, torch.full_like(total, len(x))]))
     return total / count
 
 

@@ -155,7 +155,7 @@ def test_a_pointer_has_no_strides():
 
 @verdict(
     "001",
-    "RoI.__init__",
+    "`RoI.__init__`",
     claim="Both kernels are loaded when the Function is made.",
     ruling="not tried",
     because="CuPy was not run; a stand-in for its kernels acts out the driver. They are loaded for the device that is "
