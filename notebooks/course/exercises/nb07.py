@@ -480,14 +480,14 @@ def _own_rows_around_the_mean(x: Tensor) -> Tensor:
 
 
 def _no_gradient_through(x: Tensor) -> Tensor:
-    sums = torch.stack([x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))]).detach()
+    sums = torch.stack([x.sum(0, True), x.square().sum(0, True), x.new_full((1, x.shape[1]), len(x))]).detach()
     distributed.all_reduce(sums)
     mean = sums[0] / sums[2]
     return (x - mean) / (sums[1] / sums[2] - mean.square() + 1e-5).sqrt()
 
 
 def _in_place(x: Tensor) -> Tensor:
-    sums = [x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))]
+    sums = [x.sum(0, True), x.square().sum(0, True), x.new_full((1, x.shape[1]), len(x))]
     for part in sums:
         distributed.all_reduce(part)
     mean = sums[0] / sums[2]
@@ -496,7 +496,7 @@ def _in_place(x: Tensor) -> Tensor:
 
 def _gradient_stays_local(x: Tensor) -> Tensor:
     """What torch makes of an in-place all_reduce of a tensor with a history: its backward sends nothing."""
-    sums = torch.stack([x.sum(0, True), x.square().sum(0, True), torch.full_like(x[:1], len(x))])
+    sums = torch.stack([x.sum(0, True), x.square().sum(0, True), x.new_full((1, x.shape[1]), len(x))])
     everybody = sums.detach().clone()
     distributed.all_reduce(everybody)
     total, squares, count = sums + (everybody - sums.detach())

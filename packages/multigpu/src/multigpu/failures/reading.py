@@ -52,7 +52,7 @@ AROUND = 5
 # A word, or a row of signs, that nobody reads to its end, because the time of an expression may grow with its square.
 ENDLESS = re.compile(r"([A-Za-z0-9_]{200})[A-Za-z0-9_]+|([ -/:-@[-^`{-~\t]{200})[ -/:-@[-^`{-~\t]+")
 REPETITIONS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[+*]|,\}")
-AT_MOST = 1000  # how often a part of an expression of the catalogue may be repeated
+AT_MOST = 4000  # repetitions of a part of an expression: as far apart are the ends of a traceback in a replica
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
 BARE = re.compile(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted says what is wrong
 ASSERTED = re.compile(r"\bassert\b")
