@@ -22,13 +22,14 @@ def run_lock(path: Path) -> Iterator[None]:
 
     The system gives the lock back when the process ends, however it ends, so a killed run can be resumed at once.
     A forked child, such as a worker of a DataLoader, does not hold it. A file `.lock` with the number of the process is
-    there meanwhile.
+    there meanwhile. A directory that was made for it goes again if nothing else has come into it.
 
     Raises:
         RunInUseError: a different process holds it; the message names the process.
         FileExistsError: `path` is a file.
         WriteError: the directory cannot be made, or not be written to.
     """
+    made = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
         file = _locked(path / LOCK)
@@ -44,6 +45,9 @@ def run_lock(path: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):  # Windows removes no open file; the next run takes the one that is left
                 (path / LOCK).unlink()
+            if made:
+                with suppress(OSError):  # it holds a run
+                    path.rmdir()
 
 
 def _locked(path: Path) -> IO[str]:
