@@ -222,7 +222,8 @@ def _open_run(trainer: Trainer, out_dir: str | Path, resume: bool | Literal["aut
         raise
     except (KeyError, TypeError, RuntimeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{run.checkpoint_file} is not a checkpoint of this run: {error}") from error
-    require_finite(trainer.model.state_dict(), run.checkpoint_file)
+    for weights in (state["trainer"]["model"], state["trainer"].get("average", {})):
+        require_finite(weights, run.checkpoint_file)
     logged = len(run.read_log())
     history = run.cut_log(step)
     if gone := logged - len(history):

@@ -86,7 +86,7 @@ def load_weights(path: str | Path) -> FasterRCNN:
     try:
         config = FasterRCNNConfig.from_dict(state["config"])
     except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{path} holds the configuration of another model: {error}") from error
+        raise CheckpointError(f"{path} holds the configuration of a different model: {error}") from error
     return _model_with(config, state["weights"], path)
 
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-WRAPPER = (
-    "module"  # of DataParallel and DistributedDataParallel: a model of one's own may have a child of this name, too
-)
+WRAPPER = "module"  # of DataParallel and DistributedDataParallel; a model may have a child of this name, too
 # Parts that only wrappers put into a name, also around a single layer: torch.compile, FSDP1 and fairscale's form of it,
 # activation checkpointing and offloading, Lightning Fabric.
 INNER = ("_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module", "_forward_module")
