@@ -7,12 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from answers import assert_right, assert_wrong
 from torch import nn
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 
 import vgpu
 from course.exercises import nb03, nb05, nb09
-from course.learn.check import find_exercise, judge
+from course.learn.check import find_exercise
 
 
 @pytest.fixture(autouse=True)
@@ -224,12 +225,9 @@ def nb_strip(state):
 
 @pytest.mark.parametrize(("key", "answer"), ACCEPTED)
 def test_right_in_an_unusual_way(key, answer):
-    verdict = judge(find_exercise(key), answer)
-    assert verdict.solved, verdict.words
+    assert_right(key, answer)
 
 
 @pytest.mark.parametrize(("key", "answer", "name"), REFUSED)
 def test_wrong_and_named_as_what_it_is(key, answer, name):
-    verdict = judge(find_exercise(key), answer)
-    assert not verdict.solved
-    assert (verdict.mistake and verdict.mistake.name) == name, verdict.words
+    assert_wrong(key, answer, name)

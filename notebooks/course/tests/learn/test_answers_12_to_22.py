@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from answers import assert_right, assert_wrong, pairs
 from torchvision import ops as vision
 
 from course.exercises import nb13, nb14, nb20, nb21, nb22
-from course.learn.check import find_exercise, judge
 from frcnn_lite import ops
 
 
@@ -300,13 +300,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("key", "answer"), [(key, answer) for key, all_of in RIGHT.items() for answer in all_of])
+@pytest.mark.parametrize(("key", "answer"), pairs(RIGHT))
 def test_a_right_answer_passes(key, answer):
-    verdict = judge(find_exercise(key), answer)
-    assert verdict.solved, verdict.words
+    assert_right(key, answer)
 
 
-@pytest.mark.parametrize(("key", "answer"), [(key, answer) for key, all_of in WRONG.items() for answer in all_of])
+@pytest.mark.parametrize(("key", "answer"), pairs(WRONG))
 def test_a_wrong_answer_is_refused(key, answer):
-    verdict = judge(find_exercise(key), answer)
-    assert not verdict.solved
+    assert_wrong(key, answer)
