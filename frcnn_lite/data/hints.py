@@ -47,17 +47,23 @@ def _fits(box: Box, size: tuple[int, int]) -> bool:
 
 def _other_form(seen: Seen) -> Iterator[str]:
     """Boxes that do not fit into their pictures as they are written, and would if written otherwise."""
-    boxes, form = _boxes(seen), seen[0][0].form if seen else ""
+    boxes = _boxes(seen)
     wrong = sum(not _fits(*box) for box in boxes)
-    for other, (to_box, _) in FORMS.items() if wrong else ():
-        corners = "two corners" in (form, other)  # the other forms differ by half of a box, which often fits, too
-        if other != form and (corners or len(boxes) >= FEWEST):
-            left = sum(not _fits(to_box(*FORMS[form][1](*box)), size) for box, size in boxes)
-            if 3 * left < wrong and left <= (max(1, len(boxes) // 10) if corners else 0):  # some may be plainly wrong
-                yield (
-                    f"{wrong} of {len(boxes)} boxes do not fit into their pictures. Were their four numbers {other}, "
-                    f"it would be {left}; this format has {form}: look at one picture, and write the numbers anew"
-                )
+    if not wrong:
+        return
+    form = seen[0][0].form
+    as_written = FORMS[form][1]
+    for other, (to_box, _) in FORMS.items():
+        left = sum(not _fits(to_box(*as_written(*box)), size) for box, size in boxes)
+        # Some boxes may be plainly wrong. The two forms with a size differ by half of a box, which often fits, too.
+        corners = "two corners" in (form, other)
+        allowed = max(1, len(boxes) // 10) if corners else 0
+        enough = corners or len(boxes) >= FEWEST
+        if other != form and enough and 3 * left < wrong and left <= allowed:
+            yield (
+                f"{wrong} of {len(boxes)} boxes do not fit into their pictures. Were their four numbers {other}, "
+                f"it would be {left}; this format has {form}: look at one picture, and write the numbers anew"
+            )
 
 
 def _percentages(seen: Seen) -> Iterator[str]:
