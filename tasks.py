@@ -183,7 +183,7 @@ def set_up(torch: str | None = None) -> Path:
     write_stamp(wanted, "started")
     for line, command in install_commands(inside, torch):
         say(line)
-        run(command, "this step failed, its reason stands above; the next run of this command starts the set-up again")
+        run(command, "this step failed for the reason above; the next run of this command starts the set-up again")
     write_stamp(wanted, "complete")
     say("set-up complete")
     return inside
@@ -227,7 +227,7 @@ def lab_command(python: Path, root: Path) -> list[str]:
 
 
 def is_root() -> bool:
-    """Whether this is a Unix system's administrator, for whom JupyterLab does not start unless it is told to."""
+    """Whether this is a Unix system's administrator, for whom JupyterLab does not start by itself."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
@@ -330,7 +330,7 @@ def oldest(python: Path, args: list[str]) -> int:
         run([find_python(), "-m", "venv", "--clear", str(environment)], "cannot create .venv/oldest")
     for line, command in install_commands(inside, read_stamp().get("torch", "default"), lock):
         say(f"{line}, in .venv/oldest")
-        run(command, "this step failed, its reason stands above")
+        run(command, "this step failed for the reason above")
     return test(inside, args or [*ON_OLDEST])
 
 

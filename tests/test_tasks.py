@@ -291,7 +291,7 @@ def test_lab_opens_the_readers_copy_and_keeps_what_is_stored(tasks, folders):
 
 @pytest.mark.parametrize("user", [0, 1000])
 def test_lab_starts_for_root_too_and_says_so(tasks, monkeypatch, capfd, user):
-    """With a JupyterLab that stands in the project's folder, where `python -m` looks first."""
+    """With a JupyterLab in the project's folder, where `python -m` looks first."""
     monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
     (tasks.ROOT / "jupyterlab.py").write_text("import sys\nprint('allowed', '--allow-root' in sys.argv)\n")
     assert tasks.lab(Path(sys.executable), []) == 0

@@ -31,7 +31,7 @@ def coco_class_names(file: Path, pictures: list[Picture]) -> tuple[str, ...]:
 def read_coco(file: Path, names: list[str]) -> tuple[list[Picture], list[Defect]]:
     """The pictures called `names`, and what is wrong with the entries of the others. Raises ValueError for the file.
 
-    An image whose id or file another entry has, too, is left out: nobody knows whose objects are whose.
+    An image whose id or file a second entry has is left out: nobody knows whose objects are whose.
     """
     content, wanted = _load(file), set(names)
     categories = defaultdict[Any, list[str]](list)

@@ -150,7 +150,7 @@ def _read_picture(file: Path, source: str, name: str, images: Path, known: dict[
         raise ValueError(f"the first element must be annotation, got {root.tag!r}: this is not a file of VOC")
     size, elements = root.find("size"), list(root.iter("object"))
     if any(element.find(".//object") is not None for element in elements):
-        raise ValueError("an object is inside another one; write them one after the other")
+        raise ValueError("an object holds a second one; write them one after the other")
     return Picture(
         _image_of(name, (root.findtext("filename") or "").strip(), images, known),
         source,
@@ -160,7 +160,7 @@ def _read_picture(file: Path, source: str, name: str, images: Path, known: dict[
 
 
 def _image_of(name: str, written: str, images: Path, known: dict[str, Path]) -> Path:
-    """The image of the annotation's own name; the name written inside is often of another machine.
+    """The image of the annotation's own name; the name written inside is often of a different machine.
 
     It decides between a.jpg and a.png alone, of which one may be a mask of the other.
     """

@@ -60,7 +60,7 @@ def _locked(path: Path) -> IO[str]:
                 holder = file.read().strip()
             raise RunInUseError(
                 f"{path.parent} is being trained by {f'process {holder}' if holder else 'a different process'}; "
-                "wait until it ends, or choose another name"
+                "wait until it ends, or choose a different name"
             )
         with suppress(OSError):
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:

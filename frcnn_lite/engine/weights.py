@@ -122,11 +122,11 @@ def _model_with(config: FasterRCNNConfig, weights: dict[str, torch.Tensor], path
             wanted = {name: tensor.shape for name, tensor in FasterRCNN(config).state_dict().items()}
         given = {name: tensor.shape for name, tensor in weights.items()}
         if other := _difference(wanted, given):
-            raise CheckpointError(f"{path} holds weights of another model: {other}")
+            raise CheckpointError(f"{path} holds weights of a different model: {other}")
         model = FasterRCNN(config)
         model.load_state_dict(weights)  # float16 widens on the way in
     except (RuntimeError, AttributeError, TypeError) as error:
-        raise CheckpointError(f"{path} holds weights of another model: {str(error).splitlines()[0]}") from error
+        raise CheckpointError(f"{path} holds weights of a different model: {str(error).splitlines()[0]}") from error
     require_finite(model.state_dict(), path)
     return model.eval()
 

@@ -1,4 +1,4 @@
-"""Ids, names and files that are there twice: no picture learns from what belongs to another one."""
+"""Ids, names and files that are there twice: no picture learns from what belongs to a different one."""
 
 import json
 

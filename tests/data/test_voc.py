@@ -69,7 +69,7 @@ def test_folders_may_be_called_as_public_data_calls_them(tmp_path, images, annot
         ('<!DOCTYPE a [<!ENTITY x "y">]><annotation>&x;</annotation>', "a document type with entities"),
         ('<!DOCTYPE a SYSTEM "a.dtd"><annotation>&x;</annotation>', "a document type with entities"),
         ("<html></html>", "the first element must be annotation, got 'html'"),
-        ("<annotation><object><object/></object></annotation>", "an object is inside another one"),
+        ("<annotation><object><object/></object></annotation>", "an object holds a second one"),
         ("<annotation><size><width>inf</width></size></annotation>", "whole numbers of pixels, got inf"),
         ("<annotation><size><width>40.9</width></size></annotation>", "whole numbers of pixels, got 40.9"),
     ],

@@ -37,7 +37,7 @@ def test_other_files_are_refused(tmp_path):
     state = torch.load(tmp_path / "a.pt", weights_only=True)
     torch.save({**state, "config": {**state["config"], "head_width": 8}}, tmp_path / "b.pt")
     with pytest.raises(
-        CheckpointError, match=r"b\.pt holds weights of another model: of a different shape: box_head.*and 1 more"
+        CheckpointError, match=r"b\.pt holds weights of a different model: of a different shape: box_head.*and 1 more"
     ):
         load_weights(tmp_path / "b.pt")
     torch.save({**state, "config": 5}, tmp_path / "c.pt")
@@ -59,7 +59,7 @@ def test_a_small_file_that_says_it_is_large_is_refused_before_memory_is_asked_fo
     monkeypatch.setattr(FasterRCNN, "__init__", _on_meta_alone(FasterRCNN.__init__))
     config = {**asdict(model.config), "head_width": width}
     save_checkpoint(tmp_path / "large.pt", {"config": config, "weights": model.state_dict()})
-    with pytest.raises(CheckpointError, match=r"large\.pt holds weights of another model"):
+    with pytest.raises(CheckpointError, match=r"large\.pt holds weights of a different model"):
         load_weights(tmp_path / "large.pt")
 
 

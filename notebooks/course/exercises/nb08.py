@@ -352,7 +352,7 @@ def _behind_the_furthest(traces: Traces) -> list[int]:
 
 
 def _trace_cases(random: Random) -> Sequence[Case]:
-    """A rank's trace is told by the last number that it has entered and the last one that it is through."""
+    """A rank's trace is described by the last number that it has entered and the last one that it is through."""
     fixed = [
         ([(4, 3), (3, 3)], 1),  # as in the first cell of the notebook
         ([(4, 3), (4, 3), (3, 3), (4, 3)], 1),
@@ -403,7 +403,7 @@ EXERCISES = (
             ),
             Mistake(
                 "uneven",
-                "the ranks get different numbers of pictures here. Then one has a step more than another and "
+                "the ranks get different numbers of pictures here. Then one has a step more than the other and "
                 "waits in it, as in the first cell of the notebook.",
                 "m2lines/Samudra pull request 557, 2026",
                 answers=(_not_filled_up, _filled_up_once),
@@ -511,7 +511,7 @@ EXERCISES = (
             ),
             Mistake(
                 "rank 0 decides",
-                "this is what comes out when rank 0 alone is asked. What another rank has met is lost.",
+                "this is what comes out when rank 0 alone is asked. What a different rank has met is lost.",
                 "ultralytics/yolov5 pull request 8345, 2022, where rank 0 alone validates and may decide",
                 answers=(_rank_zero_decides,),
             ),

@@ -322,14 +322,14 @@ EXERCISES = (
             ),
             Mistake(
                 "column by column",
-                "this table goes through the map column by column. The anchors stand row by row.",
+                "this table goes through the map column by column. The anchors come row by row.",
                 "jwyang/faster-rcnn.pytorch issue 501, 2019, of an RPN whose anchors were laid the other way",
                 answers=(_column_by_column,),
             ),
             Mistake(
                 "anchor after anchor",
                 "this table has all cells of the first anchor before those of the second. The A anchors of a cell "
-                "stand beside each other.",
+                "are neighbours.",
                 "jwyang/fpn.pytorch issue 6, 2018, where boxes and scores were counted in the two ways",
                 answers=(_anchor_after_anchor,),
             ),

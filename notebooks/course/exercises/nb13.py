@@ -410,14 +410,14 @@ EXERCISES = (
             ),
             Mistake(
                 "not clamped",
-                "this is what comes out when sides that are negative are multiplied. Where a box lies to the left of "
+                "this is what comes out when sides that are negative are multiplied. Where a box is to the left of "
                 "an area and above it, both are, and their product looks like something shared: `clamp(min=0)` "
                 "first.",
                 answers=(_not_clamped,),
             ),
             Mistake(
                 "inside or not",
-                "this answers whether the anchor, or its middle, lies in the area, or whether they touch at all. "
+                "this answers whether the anchor, or its middle, is in the area, or whether they touch at all. "
                 "What counts is the share: more than half.",
                 answers=(_wholly_inside, _middle_inside, _any_overlap),
             ),

@@ -369,7 +369,7 @@ EXERCISES = (
             Mistake(
                 "sorted boxes only",
                 "a program that never looks at the scores passes this test. That happens if the boxes are given best "
-                "first, and also if their order makes no difference to what is kept. Let a good box stand behind a "
+                "first, and also if their order makes no difference to what is kept. Let a good box come after a "
                 "worse one that it removes.",
                 "jwyang/faster-rcnn.pytorch issue 320, 2018: boxes reach the kernel without being sorted",
                 answers=(_already_sorted, _sorted_in_pixels),

@@ -370,7 +370,7 @@ EXERCISES = (
             ),
             Mistake(
                 "sends",
-                "this is how a launch ends whose threads stand for outputs and send: there are as many threads as "
+                "this is how a launch ends whose threads are those of outputs and send: there are as many threads as "
                 "cells. Here each thread is one cell, collects what is sent to it, and writes to no other.",
                 "torchvision's roi_pool_kernel.cu does it like that, with atomic additions, 2026",
                 answers=(_sends,),

@@ -77,7 +77,7 @@ def _kind(error: Exception) -> str:
 
 
 def _raised_by_hand(error: Exception) -> bool:
-    """By a `raise` that stands in the reader's own code, and not by an operation or a helper that it calls."""
+    """By a `raise` in the reader's own code, and not by an operation or a helper that it calls."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -178,8 +178,8 @@ def _device_0_in_backward() -> Iterator[None]:
 class Rule(Case):
     """Forward and backward of the reader's function while a GPU is current, today or under the rule of 2017.
 
-    Between the two, forward is called twice more, with different numbers: on the same device, and as another replica
-    calls it, on a different one. The gradient that comes back is 1, 2, 3 .. and not 1 everywhere, which hides its
+    Between the two, forward is called twice more, with different numbers: on the same device, and on a different one,
+    as by a different replica. The gradient that comes back is 1, 2, 3 .. and not 1 everywhere, which hides its
     absence. Numbers that are right and did not go through NumPy in both halves are told apart at the end.
     """
 

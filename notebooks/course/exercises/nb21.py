@@ -249,7 +249,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "ignored objects left out",
-                "this is what comes out when the ignored objects are left out. Then a box that lies exactly on one "
+                "this is what comes out when the ignored objects are left out. Then a box that is exactly on one "
                 "of them is wrong, and a detector is punished for finding what is there.",
                 "the rule for difficult objects: M. Everingham et al., The PASCAL VOC Challenge, 2010, section 4.2",
                 answers=(_without_ignored,),

@@ -220,7 +220,7 @@ _PROGRAMS = (
     Program("a reader that takes the numbers as they are written", _as_written),
     Program("a reader that subtracts one from all four edges", _minus_one),
     Program("a reader that adds one to the right and lower edges", _plus_one),
-    Program("a reader that takes the edges in the order in which they stand", _by_position),
+    Program("a reader that takes the edges in the order in which they come", _by_position),
     Program("a reader that returns width and height for the right and lower edges", _width_and_height),
     Program("a reader that reads the first object alone", _first_object),
 )
@@ -358,7 +358,7 @@ EXERCISES = (
             ),
             Mistake(
                 "to the pixel",
-                "here boxes are reported that stand out by one pixel. Files that count from 0 are read as if they "
+                "here boxes are reported that reach out by one pixel. Files that count from 0 are read as if they "
                 "counted from 1, so a pixel too much is common, and hundreds of such lines hide the real faults.",
                 "umautobots/vod-converter issue 26, 2019: a box over the full width begins at -1",
                 answers=(_to_the_pixel,),
@@ -398,7 +398,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "the usual order",
-                "this is how a test ends in whose annotation the edges stand in the usual order, so a reader passes "
+                "this is how a test ends in whose annotation the edges are in the usual order, so a reader passes "
                 "that takes the first for xmin and the second for ymin. XML promises no order, and some tools write "
                 "ymin first.",
                 "sglvladi/TensorFlowObjectDetectionTutorial pull request 67, 2020; datitran/raccoon_dataset pull "
@@ -409,7 +409,7 @@ EXERCISES = (
                 "one object in the usual order",
                 "this is how a test ends whose annotation has one object, with its edges in the usual order. Two "
                 "wrong readers pass: one that returns the first object alone, and one that takes the edges in the "
-                "order in which they stand.",
+                "order in which they come.",
                 "edges in a different order: datitran/raccoon_dataset pull request 74, 2018",
                 answers=(_one_as_usual,),
             ),
@@ -422,7 +422,7 @@ EXERCISES = (
             ),
             Mistake(
                 "sizes alone",
-                "this is how a test ends that compares widths and heights alone. A box of the right size may stand a "
+                "this is how a test ends that compares widths and heights alone. A box of the right size may be a "
                 "pixel beside its place.",
                 "a + 1 at the right and lower edges: chenyuntc/simple-faster-rcnn-pytorch issue 176, 2020",
                 answers=(_sizes_alone,),

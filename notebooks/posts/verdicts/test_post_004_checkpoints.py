@@ -282,9 +282,9 @@ def test_modules_are_not_arrays():
 @verdict(
     "004",
     "Paddle's weights, program, `//***`",
-    claim="`//***` stands for the lines of BatchNorm.",
+    claim="`//***` takes the place of the lines of BatchNorm.",
     ruling="typo",
-    because="A comment of C++: in Python `//` divides, and nothing stands before it: SyntaxError.",
+    because="A comment of C++: in Python `//` divides, and nothing comes before it: SyntaxError.",
 )
 def test_two_slashes_open_no_comment():
     with pytest.raises(SyntaxError):

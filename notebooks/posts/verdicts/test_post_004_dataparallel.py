@@ -103,7 +103,7 @@ def test_the_first_gpu_holds_most() -> None:
     "several GPUs, balance",
     claim="The official answer is DistributedDataParallel instead of DataParallel.",
     ruling="incomplete",
-    because="PyTorch's docstring recommends it, even for a single machine, and does not speak of memory. It helps "
+    because="PyTorch's docstring recommends it, even for a single machine, and does not mention memory. It helps "
     "there because it gathers nothing on one GPU.",
     notebook="07_ddp_by_hand",
     words="is what PyTorch recommends instead",

@@ -46,7 +46,7 @@ sys.meta_path.insert(0, Finder)
 threading._start_new_thread = no_thread
 sys._emscripten_info = types.SimpleNamespace(pthreads=False)
 
-import torch  # noqa: E402  it must find what stands above
+import torch  # noqa: E402  it must find what is above
 
 
 class Computed(torch.Tensor):

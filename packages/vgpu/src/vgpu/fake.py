@@ -1,7 +1,7 @@
 """FakeTensors on "cuda", as torch.export makes them of virtual tensors: C++ sees them as it sees virtual tensors.
 
 Autograd asks C++ for the device of a FakeTensor and for the stream of that device. A build of torch without CUDA
-has none, nor has one without a driver, and the interpreter ends. So C++ is told `cpu:64+k` (devices.py), and where it
+has none, nor has one without a driver, and the interpreter ends. So C++ gets `cpu:64+k` (devices.py), and where it
 passes that on to an operator, the modes that trace programs read `cuda:k` again.
 """
 

@@ -86,7 +86,7 @@ def _in_public_words(function: Callable) -> Callable:
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`x.to(...)` in every form: C++ is told `cpu:64+k` where the caller says `cuda:k`."""
+    """`x.to(...)` in every form: C++ gets `cpu:64+k` where the caller says `cuda:k`."""
     if isinstance(self, UninitializedTensorMixin):
         return lazy.moved(self, args, kwargs)
     if args and isinstance(args[0], (str, _Device, int)):

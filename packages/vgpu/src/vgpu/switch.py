@@ -54,7 +54,7 @@ def enable(
 ) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
-    A second call with the same number does nothing; with another number it changes the machine. Real GPUs are hidden
+    A second call with the same number does nothing; with a different one it changes the machine. Real GPUs are hidden
     until then, which one line on stderr says. No other thread may compute meanwhile, nor during `disable`: PyTorch's
     dispatcher has no lock for kernels that come and go.
 

@@ -29,7 +29,7 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
     """A tensor on a virtual GPU.
 
     `_host` is a plain CPU tensor over the same storage, which the CPU kernels work on; `_ordinal` is k of `cuda:k`.
-    Python reads `device` below and sees `cuda:k`; C++ asks `__torch_dispatch__`, is told `cpu:64+k` (see devices.py).
+    Python reads `device` below and sees `cuda:k`; C++ asks `__torch_dispatch__` and gets `cpu:64+k` (see devices.py).
     Every other operator goes to `run_operator`, which dispatch.py fills in.
     """
 

@@ -105,7 +105,7 @@ def _refuse(patches: Patches, owner: Any, *names: str) -> None:
 
 
 def _refuse_sanitizer(patches: Patches, module: Any) -> None:
-    """Refuse CUDA's sanitizer: it is told of no stream and no event here, so it would call correct programs racy."""
+    """Refuse CUDA's sanitizer: it learns of no stream and no event here, so it would call correct programs racy."""
 
     def enable(self: Any) -> NoReturn:
         raise errors.not_simulated("what torch.cuda._sanitizer looks at: streams, events and the lives of tensors")

@@ -33,7 +33,7 @@ CODE = re.compile(rf"(`+)(?!`).+?(?<!`)\1(?!`)|{LINK}|(?P<code>{COMMAND}|{CALL}|
 
 
 def marked(prose: str) -> str:
-    """Prose of an entry as markdown: commands, options, calls and names with underscores stand between backticks."""
+    """Prose of an entry as markdown: commands, options, calls and names with underscores are put between backticks."""
     return CODE.sub(_shown, prose)
 
 

@@ -52,7 +52,7 @@ class Flow:
         self.unreduced: dict[ast.Call, frozenset[Gathered]] = {}  # what wants one number and gets one of each GPU
         self.passed: dict[tuple[str, int | str], list[Value]] = {}  # what functions are given: by name and argument
         self.moves = False  # whether anything was sent to a device so far
-        self.in_loop = False  # whether the line stands in a loop
+        self.in_loop = False  # whether the line is in a loop
         self.default_device = 0  # how many `with torch.device(...)` the line stands in
 
     # ---------------------------------------------------------------- statements
@@ -135,7 +135,7 @@ class Flow:
         self.read(node.orelse)
 
     def _branches(self, bodies: list[list[ast.stmt]]) -> None:
-        """Read each body on its own: what it assigns stands in front of what was known, which is never copied."""
+        """Read each body on its own: what it assigns is found before what was known, which is never copied."""
         before, after = self.environment, []
         for body in bodies:
             self.environment = ChainMap({}, *before.maps)
