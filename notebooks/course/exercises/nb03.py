@@ -271,8 +271,8 @@ EXERCISES = (
             Mistake(
                 "the sum of all",
                 "this is what comes of the sums of all processes. What a different process has computed arrives "
-                "here as a number without a graph, so it has no gradient here. Each process offers its own sum, and DDP joins "
-                "them.",
+                "here as a number without a graph, so it has no gradient here. Each process offers its own sum, and "
+                "DDP joins them.",
                 "the loss is reduced over all processes before backward in sanderwood/bgpt issue 5, 2024",
                 answers=(_sum_of_all, _sum_of_all_scaled),
             ),
