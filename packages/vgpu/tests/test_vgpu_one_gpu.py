@@ -12,6 +12,8 @@ from vgpu import autostart
 MADE_UP = str(Path(__file__).with_name("one_gpu"))
 README = Path(__file__).parents[1] / "README.md"
 LINE = "vgpu: 1 real GPU of this machine is hidden while virtual ones are on\n"
+# Where NumPy is not installed, PyTorch says so on stderr each time that it is imported.
+QUIET = "ignore:Failed to initialize NumPy"
 TELL = "import torch; print(torch.cuda.device_count(), torch.ones(1, device='cuda:1').device)"
 
 
@@ -20,7 +22,7 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("VGPUS", "PYTEST_", "CUDA_"))}
     path = os.pathsep.join(filter(None, [MADE_UP, os.environ.get("PYTHONPATH")]))
     command = [sys.executable, *map(str, arguments)]
-    environment = {**kept, "PYTHONPATH": path, **environment}
+    environment = {**kept, "PYTHONPATH": path, "PYTHONWARNINGS": QUIET, **environment}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
 
