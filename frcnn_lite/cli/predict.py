@@ -30,28 +30,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Say, draw or write what is found in each image; 1 when some image could not be read."""
     from frcnn_lite import engine
-    from frcnn_lite.data import Letterbox
 
     if options.out is None and options.json is None:
         raise ValueError("predict needs --out DIR for pictures, --json FILE for numbers, or both")
     if options.json not in (None, "-") and Path(options.json).exists():
         raise FileExistsError(f"{options.json} exists already; choose another name")
     stored = engine.load_run(options.run, best=options.best)
-    model, config = stored.model.to(fast_device()), stored.config
-    # Digits were trained on at one size and are found at any; pictures of a folder are shown as in training.
-    letterbox = None if config.data == "digits" else Letterbox(*config.image_size)
+    stored.model.to(fast_device())
     failed, found = 0, []
     for path in options.images:
         try:
-            picture, prediction = engine.predict_file(
-                model, path, options.out, config.class_names, min_score=options.min_score, letterbox=letterbox
-            )
+            prediction, picture = engine.predict_file(stored, path, options.out, min_score=options.min_score)
         except (FileNotFoundError, ValueError) as error:
             say(f"error: {error}")
             found.append({"image": path, "error": str(error)})
             failed += 1
         else:
-            found.append({"image": path, "objects": prediction.objects(config.class_names)})
+            found.append({"image": path, "objects": prediction.objects(stored.config.class_names)})
             say(f"{path}: {len(prediction.labels)} found" + (f", drawn in {picture}" if picture else ""))
     if options.json is not None:
         _write(

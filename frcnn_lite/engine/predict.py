@@ -11,6 +11,7 @@ from torch import Tensor
 
 from frcnn_lite.data import Letterbox, read_image
 from frcnn_lite.detection import FasterRCNN
+from frcnn_lite.engine.weights import Run
 from frcnn_lite.whole_file import whole_file
 
 MAX_SIDE = 1024  # pixels; larger pictures are shrunk for the detector, boxes are given in their own pixels
@@ -55,28 +56,32 @@ def predict(
 
 
 def predict_file(
-    model: FasterRCNN,
-    path: str | Path,
-    out_dir: str | Path | None,
-    class_names: Sequence[str],
-    *,
-    min_score: float = 0.5,
-    letterbox: Letterbox | None = None,
-) -> tuple[Path | None, Prediction]:
-    """Predict one image file and write a picture of the result into `out_dir`, if given, as PNG, never over a file.
+    run: Run, path: str | Path, out_dir: str | Path | None = None, *, min_score: float = 0.5
+) -> tuple[Prediction, Path | None]:
+    """What the detector of a run finds in one image file, shown to it as in training.
 
-    Returns where the picture is, and the prediction. Raises FileNotFoundError or ValueError for an image that cannot be
-    read, and WriteError for a picture that cannot be written.
+    Args:
+        run: from `load_run`; `run.model.to(device)` decides where it computes.
+        path: an image file, of any size.
+        out_dir: a folder for a picture with the boxes drawn in, as PNG, which never replaces a file; None draws none.
+        min_score: the least score of an object that counts as found.
+
+    Returns:
+        The prediction, and where the picture was written.
+
+    Raises:
+        FileNotFoundError, ValueError: the image cannot be read.
+        WriteError: the picture cannot be written.
     """
     image = read_image(path)
-    prediction = predict(model, image, min_score=min_score, letterbox=letterbox)
+    prediction = predict(run.model, image, min_score=min_score, letterbox=run.letterbox)
     if out_dir is None:
-        return None, prediction
-    captions = [f"{found['label']} {found['score']:.2f}" for found in prediction.objects(class_names)]
+        return prediction, None
+    captions = [f"{found['label']} {found['score']:.2f}" for found in prediction.objects(run.config.class_names)]
     target = _free_name(Path(out_dir), Path(path).stem)
     with whole_file(target) as partial:
         draw_boxes(image, prediction.boxes, captions).save(partial)
-    return target, prediction
+    return prediction, target
 
 
 def draw_boxes(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
+from frcnn_lite.data import Letterbox
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine.checkpoint import (
     CheckpointError,
@@ -20,12 +21,24 @@ from frcnn_lite.engine.runs import RunDirectory
 
 
 class Run(NamedTuple):
-    """config: how it was trained; model: the detector in eval mode on the CPU; step: steps taken; history: its log."""
+    """A run as it was read from its directory.
+
+    Attributes:
+        config: how it was trained.
+        model: the detector, in eval mode, on the CPU.
+        step: how many steps it was trained for.
+        history: its log, a record for each step.
+    """
 
     config: TrainConfig
     model: FasterRCNN
     step: int
     history: list[dict[str, Any]]
+
+    @property
+    def letterbox(self) -> Letterbox | None:
+        """The canvas on which pictures are shown, as in training; None for digits, which are found at any size."""
+        return None if self.config.data == "digits" else Letterbox(*self.config.image_size)
 
 
 def load_run(path: str | Path, *, best: bool = False) -> Run:

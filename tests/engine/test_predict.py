@@ -6,7 +6,7 @@ from torch import nn
 
 from frcnn_lite.data import DigitScenes, read_image
 from frcnn_lite.detection import Detections, FasterRCNNConfig
-from frcnn_lite.engine import build_model, predict, predict_file
+from frcnn_lite.engine import Run, TrainConfig, build_model, predict, predict_file
 from frcnn_lite.engine.predict import draw_boxes
 
 
@@ -69,10 +69,20 @@ def test_pictures_are_never_overwritten(model, tmp_path):
     source = tmp_path / "a.png"
     picture(64, 64).save(source)
     before = source.read_bytes()
-    first, _ = predict_file(model, source, tmp_path, DigitScenes.class_names, min_score=0.0)
-    second, _ = predict_file(model, source, tmp_path, DigitScenes.class_names, min_score=0.0)
+    run = Run(TrainConfig(), model, 0, [])
+    first, second = (predict_file(run, source, tmp_path, min_score=0.0)[1] for _ in range(2))
     assert [first.name, second.name] == ["a-2.png", "a-3.png"] and source.read_bytes() == before
     assert Image.open(first).size == (64, 64)
+
+
+def test_pictures_are_shown_to_the_detector_of_a_run_as_in_training(tmp_path):
+    picture(640, 480).save(tmp_path / "a.png")
+    detector = OneBox()
+    for data, seen in (("digits", (1, 3, 480, 640)), ("voc:cells", (1, 3, 96, 64))):
+        found, drawn = predict_file(
+            Run(TrainConfig(data=data, image_size=(96, 64)), detector, 0, []), tmp_path / "a.png"
+        )
+        assert detector.seen == seen and drawn is None and len(found.boxes) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])
