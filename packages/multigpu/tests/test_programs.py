@@ -1,5 +1,6 @@
 """The catalogue is true: on virtual GPUs each program fails with its message, and its repaired form runs."""
 
+import contextlib
 import re
 import traceback
 import warnings
@@ -27,14 +28,15 @@ def release(text: str) -> tuple[int, ...]:
 
 PAST = {name: release(entry.mark) for name, entry in IDS.items() if entry.mark.startswith("until torch ")}
 OVER = [name for name, last in PAST.items() if last < release(torch.__version__)]
+ON_THE_CPU = {"rpc-not-initialized"}  # RPC, which virtual GPUs refuse; its programs need none
 TODAY = [name for name in IDS if name not in OVER and IDS[name].mark not in UNTESTED]  # simulations fail like the rest
 
 
 @pytest.fixture
-def four_gpus(monkeypatch: pytest.MonkeyPatch, vgpu_fresh_memory: None) -> Iterator[None]:
-    """Four virtual GPUs; a process group that a program began is ended."""
+def four_gpus(name: str, monkeypatch: pytest.MonkeyPatch, vgpu_fresh_memory: None) -> Iterator[None]:
+    """Four virtual GPUs, or none for what runs on the CPU; a process group that a program began is ended."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    with vgpu.virtual_gpus(4, force=True):
+    with contextlib.nullcontext() if name in ON_THE_CPU else vgpu.virtual_gpus(4, force=True):
         torch.manual_seed(0)
         yield
         if distributed.is_initialized():

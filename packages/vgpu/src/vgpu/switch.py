@@ -24,7 +24,6 @@ from vgpu import (
     distributed,
     factories,
     fake,
-    futures,
     higher_order,
     integers,
     lazy,
@@ -34,7 +33,6 @@ from vgpu import (
     profiler,
     profiles,
     rng,
-    rpc,
     serialization,
     subclasses,
     threads,
@@ -140,8 +138,6 @@ def _install(patches: Patches) -> None:
     serialization.install(patches)
     processes.install(patches)
     distributed.install(patches)
-    futures.install(patches)
-    rpc.install(patches)
     # Programs that are traced or compiled.
     compiler.install(patches)
     fake.install(patches)

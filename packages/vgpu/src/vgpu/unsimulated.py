@@ -1,9 +1,10 @@
-"""What virtual GPUs do not have: these names of `torch.cuda` and `torch.accelerator` refuse, and say that they do."""
+"""What virtual GPUs do not have: the names that PyTorch has for it refuse, and say what is not simulated."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
@@ -74,6 +75,8 @@ _MEMORY = (
 _KERNELS = ("_compile_kernel",)
 _SYMMETRIC = ("empty", "rendezvous", "get_symm_mem_workspace", "set_backend")
 _ACCELERATOR = ("Graph", "get_device_capability")
+# TensorPipe would look for the devices of its maps and for their streams.
+_RPC = ("init_rpc",)
 
 
 class _Markers:
@@ -92,6 +95,8 @@ def install(patches: Patches) -> None:
     patches.set(torch.cuda.nvtx, "_nvtx", _Markers())
     patches.set(torch.cuda.jiterator._JittedFunction, "__call__", _refuse_to_jiterate)
     patches.when_imported("torch.distributed._symmetric_memory", lambda module: refuse(module, *_SYMMETRIC))
+    patches.when_imported("torch.distributed.rpc", lambda module: refuse(module, *_RPC))
+    patches.set(torch.futures.Future, "__init__", _without_devices(torch.futures.Future.__init__))
     patches.when_imported("torch.utils.cpp_extension", functools.partial(_install_extensions, patches))
     patches.when_imported("torch.cuda._sanitizer", functools.partial(_refuse_sanitizer, patches))
     patches.when_imported("triton.runtime.jit", functools.partial(_install_triton, patches))
@@ -102,6 +107,18 @@ def _refuse(patches: Patches, owner: Any, *names: str) -> None:
         original = getattr(owner, name, None)
         if original is not None:  # not every version has every name, and what it lacks need not be refused
             patches.set(owner, name, _refusal(f"{owner.__name__}.{name}", original))
+
+
+def _without_devices(make: Callable) -> Callable:
+    """Refuse futures with devices, whose C++ would record events of CUDA; those without go on as they are."""
+
+    @functools.wraps(make)
+    def __init__(self: Any, *, devices: list | None = None) -> None:
+        if devices:
+            raise errors.not_simulated("torch.futures.Future(devices=...)")
+        make(self)
+
+    return __init__
 
 
 def _refuse_sanitizer(patches: Patches, module: Any) -> None:
