@@ -23,9 +23,8 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "data" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "packages").rglob("*.md")),
 ]
-# The catalogue names commands of other programs; what its header says to type is what README says.
-PAGES += [page for page in sorted((ROOT / "packages").rglob("*.md")) if page.name != "failures.md"]
 FENCE = re.compile(r"```(?:sh|console|bash)\n(.*?)```", re.DOTALL)
 IS_COMMAND = re.compile(
     r"(python -m (frcnn_lite|vgpu|multigpu|course|torch)|python \S+\.py|pytest(?!\.)|make(?!:)|pip|conda|VGPUS=\d)\b"

@@ -57,7 +57,7 @@ def gather(source: Path, repo: str = "", cache: Path | None = None) -> None:
             put(source / path, (layout.ROOT / path).read_text(encoding="utf-8"), path, path, shown, repo)
         else:
             put_notebook(source, path, shown, repo, cache)
-    put_failures(source, shown, repo)
+    put_failures(source)
     modules = api.pages()
     write(source / "api" / "index.md", api.index() + toctree("", list(modules)))
     for name, text in modules.items():
@@ -84,7 +84,7 @@ def put_notebook(source: Path, path: str, shown: layout.Layout, repo: str, cache
     nbformat.write(nb, source / path)
 
 
-def put_failures(source: Path, shown: layout.Layout, repo: str) -> None:
+def put_failures(source: Path) -> None:
     """Write the catalogue: its index, below it the chapters, and below each of those its failures."""
     folder = source / layout.FAILURES
     write(folder / "index.md", failures.index() + toctree("", [failures.chapter_page(key) for key in CHAPTERS]))
@@ -92,8 +92,7 @@ def put_failures(source: Path, shown: layout.Layout, repo: str) -> None:
         members = [entry.id for entry in failures.of_chapter(key)]
         write(folder / f"{failures.chapter_page(key)}.md", failures.chapter(key) + toctree("", members))
     for name, text in failures.pages().items():
-        place = f"{layout.FAILURES}/{name}.md"
-        put(source / place, text, layout.CATALOGUE, place, shown, repo)
+        write(folder / f"{name}.md", text)
 
 
 def put(target: Path, text: str, path: str, place: str, shown: layout.Layout, repo: str) -> None:

@@ -1,12 +1,10 @@
-"""The catalogue as pages: one a failure, one a chapter, and an index by what one sees and by chapter."""
+"""The catalogue as pages: one a chapter, and an index by what one sees and by chapter. `entry.py` makes the others."""
 
-import re
-from dataclasses import replace
 from typing import Any
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
 from multigpu.failures.marking import marked
-from multigpu.failures.page import text
+from website.entry import page, seen
 from website.layout import API, FAILURES, GUIDES, notebooks
 
 INDEX = """\
@@ -86,37 +84,9 @@ def of_chapter(key: str) -> list[Failure]:
 
 def line(entry: Failure) -> str:
     """A failure in a list."""
-    return f"- [{marked(entry.title)}]({entry.id}.md) ({marks(entry)})"
+    return f"- [{marked(entry.title)}]({entry.id}.md) ({entry.marks})"
 
 
 def pages() -> dict[str, str]:
-    """The markdown of each failure's page by its id; its links count from the place of `layout.CATALOGUE`."""
+    """The markdown of each failure's page by its id."""
     return {entry.id: page(entry) for entry in catalogue()}
-
-
-def page(entry: Failure) -> str:
-    """One failure: its title, what people say who meet it, its message, its cause and its repair."""
-    told = replace(entry, cause=linked(entry.cause), check=linked(entry.check), fix=linked(entry.fix))
-    asked = f"*One sees:* {seen(entry)}\n\n" if entry.symptoms else ""
-    return f"# {capital(marked(entry.title))}\n\n{asked}**{marks(entry)}** · `{entry.id}`\n\n{text(told)}"
-
-
-def seen(entry: Failure) -> str:
-    """What people say who meet a failure: `hangs at the end of an epoch; stuck`."""
-    return "; ".join(map(marked, entry.symptoms))
-
-
-def linked(prose: str) -> str:
-    """Prose that names other entries, with links to their pages."""
-    names = sorted((entry.id for entry in catalogue() if "-" in entry.id), key=len, reverse=True)
-    return re.sub(rf"(?<![\w`-])({'|'.join(names)})(?![\w`-])", r"[\1](failures.md#\1)", prose)
-
-
-def marks(entry: Failure) -> str:
-    """`today, silent`."""
-    return f"{entry.mark}, silent" if entry.silent else entry.mark
-
-
-def capital(title: str) -> str:
-    """A title as it begins a page; one that begins with a name of a program, such as `barrier()`, stays as it is."""
-    return title if re.match(r"`|\w*[_(.]", title) else title[:1].upper() + title[1:]

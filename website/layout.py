@@ -48,15 +48,13 @@ class Layout:
 
     pages: frozenset[str]
 
-    def address(self, path: str, anchor: str = "") -> str | None:
+    def address(self, path: str) -> str | None:
         """The page that shows a file of the repository, by its name without a suffix, from the root of the site.
 
         None where the file is not on the site.
         """
         if path == HOME:
             return "index"
-        if path == CATALOGUE and anchor:
-            return f"{FAILURES}/{anchor}"
         if path in (CATALOGUE, SEARCH):
             return f"{FAILURES}/index"
         return str(PurePosixPath(path).with_suffix("")) if path in self.pages else None

@@ -5,7 +5,7 @@ import re
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
-from website.layout import CATALOGUE, ROOT, Layout
+from website.layout import ROOT, Layout
 
 CODE = r"^(?P<fence>```|~~~).*?^(?P=fence)|^ {4}.*?$|`[^`\n]+`"
 TEXT = r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*"  # brackets may stand in it, as in `x[0]`
@@ -29,14 +29,14 @@ def on_site(text: str, path: str, place: str, layout: Layout, repo: str = "") ->
             return f"[{match['text']}]({anchored(target)})"
         file, _, anchor = unquote(target).partition("#")
         inside = posixpath.normpath(posixpath.join(PurePosixPath(path).parent, file))
-        page = layout.address(inside, anchor)
+        page = layout.address(inside)
         if page is None:
             return (
                 f"[{match['text']}](https://github.com/{repo}/{kind(inside)}/main/{inside})" if repo else match["text"]
             )
         to = posixpath.relpath(f"{page}.md", PurePosixPath(place).parent)
         to = re.sub(r"\.md$", suffix(inside, page), to)
-        return f"[{match['text']}]({to}{'' if inside == CATALOGUE else anchored(anchor)})"
+        return f"[{match['text']}]({to}{anchored(anchor)})"
 
     return LINK_OR_CODE.sub(rewritten, text)
 

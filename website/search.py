@@ -10,7 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from multigpu.failures import CHAPTERS, catalogue, match, question, reading
-from website.failures import capital, chapter_page
+from website.entry import capital
+from website.failures import chapter_page
 from website.layout import FAILURES
 
 LINES = (

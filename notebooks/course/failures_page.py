@@ -1,31 +1,29 @@
-"""The catalogue as a page among the notebooks: a live search field, and below it a table that needs no kernel.
+"""The catalogue as a page among the notebooks: a live search field, and below it the chapters, which need no kernel.
 
 `python -m course.failures_page` writes it.
 """
 
+import re
 import sys
-from itertools import groupby
-from pathlib import Path
+from collections import Counter
 
+from course.files import NOTEBOOKS
 from course.generated import write_or_check
-from multigpu.failures import CHAPTERS, Failure, catalogue
-from multigpu.failures.marking import marked
-from multigpu.failures.page import place
+from multigpu.failures import CHAPTERS, catalogue
 
-NOTEBOOK_PAGE = Path(__file__).resolve().parents[1] / "failures.ipynb"
-TEXTS = "../packages/multigpu/docs/failures.md"
+NOTEBOOK_PAGE = NOTEBOOKS / "failures.ipynb"
+INDEX = "../packages/multigpu/docs/failures.md"
 HEADER = """\
 # The failures, searchable
 
 What goes wrong on several GPUs: {count} failures, each with the message one sees, a small program that shows it, the
 cause, the fix, and where people met it. *today*: a test sees the program fail and its repaired form run. *until torch
 X*: it runs through on today's. *simulated only*: the program acts out what a GPU does. *hardware*, *other library*,
-*some runs*: no program here, told from its sources.
+*some runs*: there is no program, and the entry rests on its sources.
 
-Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. On GitHub, or without a
-kernel, search this page with your browser; every entry leads to its text in
-[failures.md](../packages/multigpu/docs/failures.md).
-From a terminal, `python -m multigpu explain "found at least two devices"` does the same.
+Run the cell below (shift and enter) and type: a few words, an error message, a whole traceback. Without a kernel, as on
+GitHub, choose a chapter in the table: it leads to a list with one line a failure.
+From a terminal, `python -m multigpu explain "found at least two devices"` does the same as the field.
 """
 FIELD = "from course.failures_search import search\n\nsearch()"
 
@@ -40,20 +38,21 @@ def notebook_page() -> str:
     words = {"text/plain": search()._repr_mimebundle_()["text/plain"]}
     field = new_code_cell(FIELD, execution_count=1)
     field.outputs = [new_output("execute_result", words, execution_count=1)]
-    cells = [new_markdown_cell(HEADER.format(count=len(catalogue())).strip()), field]
-    for chapter, entries in groupby(catalogue(), key=lambda entry: entry.chapter):
-        cells.append(new_markdown_cell("\n".join([f"## {CHAPTERS[chapter]}\n", *_table(list(entries))])))
+    header = new_markdown_cell(HEADER.format(count=len(catalogue())).strip())
+    cells = [header, field, new_markdown_cell(_chapters())]
     return as_text(normal_form(new_notebook(cells=cells)))
 
 
-def _table(entries: list[Failure]) -> list[str]:
-    rows = ["| entry | what happens | the message | mark | notebook |", "|---|---|---|---|---|"]
-    for entry in entries:
-        notebook = f"[{entry.notebook}, {entry.section}]({place(entry, folder='')})" if entry.notebook else ""
-        message = " ".join(entry.message.split()).replace("|", "\\|").replace("`", "'")
-        link = f"[{entry.id}]({TEXTS}#{entry.id})"
-        rows.append(f"| {link} | {marked(entry.title)} | `{message}` | {entry.mark} | {notebook} |")
-    return rows
+def _chapters() -> str:
+    """A table of the chapters, each with the number of its failures and a link to their list."""
+    counts = Counter(entry.chapter for entry in catalogue())
+    rows = [f"| [{title}]({INDEX}#{_anchor(title)}) | {counts[key]} |" for key, title in CHAPTERS.items()]
+    return "\n".join(["## The chapters", "", "| chapter | failures |", "|---|---|", *rows])
+
+
+def _anchor(title: str) -> str:
+    """The anchor of a heading as GitHub names it."""
+    return re.sub(r"[^\w-]", "", title.lower().replace(" ", "-"))
 
 
 if __name__ == "__main__":

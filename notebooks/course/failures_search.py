@@ -4,12 +4,12 @@ from html import escape
 from typing import Any
 
 from course import live
+from course.files import NOTEBOOKS
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import answer, matching
-from multigpu.failures.page import notebook_file
 from multigpu.failures.question import nearest
 
-SHOWN = 12  # more is no answer; the table of all entries stands below the field
+SHOWN = 12  # of more, nobody reads the last
 OPEN = 2  # so few results are shown unfolded
 MONOSPACE = "white-space:pre-wrap;font-family:monospace;margin:8px 0"
 
@@ -67,7 +67,7 @@ class FailureSearch:
         self.results.value = head + "".join(entry_html(entry, len(shown) <= OPEN) for entry in shown)
 
     def _repr_mimebundle_(self, **formats: Any) -> dict[str, Any]:
-        text = f"Live in JupyterLab: a field that searches {len(catalogue())} failures. All of them stand below."
+        text = f"Live in JupyterLab: a field that searches {len(catalogue())} failures."
         return {**self.widget._repr_mimebundle_(**formats), "text/plain": text}
 
 
@@ -78,7 +78,6 @@ def search() -> FailureSearch:
 
 def entry_html(entry: Failure, unfolded: bool = False) -> str:
     """An entry as a fold: its title; inside, message, cause, program, fix and where to read on."""
-    silent = ", silent" if entry.silent else ""
     parts = [f"<pre style='{MONOSPACE}'>{escape(entry.message)}</pre>", f"<p><b>Cause.</b> {escape(entry.cause)}</p>"]
     parts += [f"<p><b>Find out.</b> {escape(entry.check)}</p>"] if entry.check else []
     parts += [_program(entry.program)] if entry.program else []
@@ -87,10 +86,15 @@ def entry_html(entry: Failure, unfolded: bool = False) -> str:
         parts.append(f"<p><b>Helper.</b> <code>python -m frcnn_lite copy {entry.helper}</code></p>")
     links = [f"<a href='{t.url}' target='_blank'>{escape(t.cited.replace('*', ''))}</a>" for t in entry.threads]
     if entry.notebook:
-        links.insert(0, f"notebook {notebook_file(entry.notebook)}, {escape(entry.section)}")
+        links.insert(0, f"notebook {_notebook(entry)}, {escape(entry.section)}")
     parts.append(f"<p>{'<br>'.join(links)}</p>")
-    summary = f"<summary><b>{entry.id}</b>: {escape(entry.title)} <i>({entry.mark}{silent})</i></summary>"
+    summary = f"<summary><b>{entry.id}</b>: {escape(entry.title)} <i>({entry.marks})</i></summary>"
     return f"<details{' open' if unfolded else ''}>{summary}{''.join(parts)}</details>"
+
+
+def _notebook(entry: Failure) -> str:
+    """The file name of the notebook that treats a failure."""
+    return next(path.name for path in NOTEBOOKS.glob(f"{entry.notebook}_*.ipynb"))
 
 
 def _program(text: str) -> str:

@@ -18,7 +18,7 @@ SHOWN = Layout(pages=frozenset({"docs/a.md", "notebooks/01_x.ipynb"}))
             "[a `.cuda()`](../notebooks/01_x.ipynb#a-cuda-b)",
         ),
         ("[top](../README.md)", "[top](../index.md)"),
-        ("[e](../packages/multigpu/docs/failures.md#rows-lost)", "[e](../failures/rows-lost.md)"),
+        ("[c](../packages/multigpu/docs/failures.md#checkpoints)", "[c](../failures/index.md#checkpoints)"),
         ("[all](../packages/multigpu/docs/failures.md)", "[all](../failures/index.md)"),
         ("[search](../notebooks/failures.ipynb)", "[search](../failures/index.md)"),
         ("[code](../frcnn_lite/ops/nms.py)", "code"),

@@ -2,11 +2,10 @@
 
 import re
 
-import pytest
 from notebook_sections import sections
 
+from course.files import NOTEBOOKS as FOLDER
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.page import NOTEBOOKS as FOLDER
 
 IDS = {entry.id: entry for entry in catalogue() if entry.notebook}
 NOTEBOOKS = {path.name[:2]: path for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))}
@@ -35,33 +34,40 @@ def treats(entry: Failure, units: tuple[str, ...]) -> bool:
     return any(re.search(pattern, unit, re.IGNORECASE) for pattern in patterns for unit in units)
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_linked_section_treats_the_failure(name: str) -> None:
-    entry = IDS[name]
-    assert section(entry), f"notebook {entry.notebook} has no section {entry.section!r}"
-    assert treats(entry, section(entry)), f"{entry.notebook}, {entry.section!r} does not speak of {name}"
+def test_linked_sections_treat_their_failures() -> None:
+    linked = {name: f"{entry.notebook}, {entry.section!r}" for name, entry in IDS.items()}
+    assert len(linked) > 100
+    assert [(name, linked[name]) for name, entry in IDS.items() if not section(entry)] == [], "no such sections"
+    assert [(name, linked[name]) for name, entry in IDS.items() if not treats(entry, section(entry))] == []
 
 
-@pytest.mark.parametrize("name", WITH_TERMS)
-def test_terms_are_those_of_the_failure_and_of_few_sections(name: str) -> None:
-    """Words that stand everywhere, or that the entry does not use, would prove nothing about a section."""
-    entry = IDS[name]
-    told = " ".join(
-        [entry.id, entry.title, entry.message, *entry.patterns, *entry.generic, entry.cause, entry.fix, entry.program]
-    )
-    for term in entry.terms:
-        words = re.findall(r"\w{3,}", term.lower())
-        assert any(word.rstrip("s") in told.lower() for word in words), f"{name} does not use a word of {term!r}"
-    places = [(path.name[:2], title) for path in NOTEBOOKS.values() for title in sections(path) if title != MAP]
-    meeting = [(number, title) for number, title in places if holds(sections(NOTEBOOKS[number])[title], entry.terms)]
-    assert len(meeting) <= FEW, meeting
+def own_words(entry: Failure) -> str:
+    told = [entry.id, entry.title, entry.message, *entry.patterns, *entry.generic, entry.cause, entry.fix]
+    return " ".join([*told, entry.program]).lower()
 
 
-@pytest.mark.parametrize("name", [name for name, entry in IDS.items() if entry.mark != "today"])
-def test_mark_stands_in_the_section(name: str) -> None:
-    """A reader who sees a failure acted out, or told as history, reads so where it happens and not in the list only."""
-    entry = IDS[name]
-    assert holds(section(entry), (entry.mark,)), f"{entry.notebook}, {entry.section!r} does not say {entry.mark!r}"
+def test_terms_are_words_of_their_failure() -> None:
+    """Words that the entry does not use would prove nothing about a section."""
+    terms = [(entry, term) for entry in IDS.values() for term in entry.terms]
+    foreign = [
+        (entry.id, term)
+        for entry, term in terms
+        if not any(word.rstrip("s") in own_words(entry) for word in re.findall(r"\w{3,}", term.lower()))
+    ]
+    assert terms and foreign == []
+
+
+def test_terms_meet_in_few_sections() -> None:
+    """Words that are everywhere would prove nothing about a section either."""
+    places = [units for path in NOTEBOOKS.values() for title, units in sections(path).items() if title != MAP]
+    meeting = {name: sum(holds(units, IDS[name].terms) for units in places) for name in WITH_TERMS}
+    assert {name: count for name, count in meeting.items() if count > FEW} == {}
+
+
+def test_sections_say_that_a_failure_is_acted_out_or_history() -> None:
+    """So a reader reads it where it happens, and not in the list alone."""
+    marked = [entry for entry in IDS.values() if entry.mark != "today"]
+    assert marked and [entry.id for entry in marked if not holds(section(entry), (entry.mark,))] == []
 
 
 def test_a_section_that_only_names_a_neighbour_does_not_pass() -> None:

@@ -394,11 +394,6 @@ def test_abort_after_the_watchdog_is_what_follows() -> None:
     assert [entry.id for entry in matching(log)] == ["collective-time-out", "process-aborted", "child-failed"]
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_page_holds_every_entry(name: str) -> None:
-    assert f"\n### {name}\n" in page()
-
-
 def test_a_message_of_any_program_is_an_answer_only_beside_a_sign_of_several_processes() -> None:
     alone = "OSError: [Errno 98] Address already in use"
     assert not answer(alone).sure

@@ -45,7 +45,7 @@ def test_marking_changes_no_word() -> None:
             assert shown.replace("`", "") == prose.replace("`", "") and shown.count("`") % 2 == 0, entry.id
 
 
-def test_page_shows_no_name_and_no_option_outside_of_code() -> None:
+def test_index_shows_no_name_and_no_option_outside_of_code() -> None:
     """There `__slots__` would be bold, `<map object>` gone, and the hyphens of `--gpus` one dash."""
     prose = re.sub(r"```(?s:.*?)```|(`+)(?!`).+?(?<!`)\1(?!`)", "", page())
     assert re.findall(r".*(?<!\w)__\w.*|.*(?<!\S)--\w.*|.*<\w[^<>\n]*>.*", prose) == []

@@ -97,7 +97,7 @@ def _misspelt(name: str) -> list[str]:
 
 def told(entry: Failure) -> str:
     """An entry as the terminal shows it."""
-    lines = [f"{entry.id}: {entry.title} [{entry.mark}{', silent' if entry.silent else ''}]"]
+    lines = [f"{entry.id}: {entry.title} [{entry.marks}]"]
     lines += _labelled("cause", entry.cause) + (_labelled("check", entry.check) if entry.check else [])
     lines += _labelled("fix", entry.fix)
     if entry.repaired:

@@ -105,6 +105,11 @@ class Failure:
     terms: tuple[str, ...] = ()
     threads: tuple[Thread, ...] = field(default=())
 
+    @property
+    def marks(self) -> str:
+        """`today, silent`."""
+        return f"{self.mark}, silent" if self.silent else self.mark
+
 
 @cache
 def catalogue() -> tuple[Failure, ...]:
