@@ -1,11 +1,15 @@
 """Faster R-CNN from end to end: backbone, proposals, box head."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from frcnn_lite.detection.backbone import LiteBackbone
 from frcnn_lite.detection.box_head import BoxHead
 from frcnn_lite.detection.config import FasterRCNNConfig
+from frcnn_lite.detection.lists import Target, detect_in_list, losses_of_list
 from frcnn_lite.detection.losses import LossParts
 from frcnn_lite.detection.postprocess import Detections, make_detections
 from frcnn_lite.detection.proposal_targets import make_proposal_targets
@@ -20,6 +24,9 @@ class FasterRCNN(nn.Module):
     `model(images, boxes, labels, seeds)` gives `LossParts`, `model(images)` gives `Detections`; both go through
     `forward`, so that `nn.DataParallel` splits either. All shapes are static, and nothing in a step reads a value back
     from the device but NMS, once a round.
+
+    Lists work, too, as with torchvision's detectors: `model([image, ...])` gives a list of dicts, and
+    `model([image, ...], [target, ...])` a dict of losses. That form is for one device; `lists.py` describes it.
     """
 
     def __init__(self, config: FasterRCNNConfig) -> None:
@@ -32,22 +39,27 @@ class FasterRCNN(nn.Module):
 
     def forward(
         self,
-        images: Tensor,
-        boxes: Tensor | None = None,
+        images: Tensor | Sequence[Tensor],
+        boxes: Tensor | Sequence[Target] | None = None,
         labels: Tensor | None = None,
         seeds: Tensor | None = None,
-    ) -> LossParts | Detections:
+    ) -> LossParts | Detections | list[dict[str, Tensor]] | dict[str, Tensor]:
         """Losses when ground truth is given, detections otherwise (in `train()` and `eval()` mode alike).
 
         Args:
-            images: (B, in_channels, H, W) float in 0..1.
-            boxes: (B, M, 4) `xyxy` pixels, padded; labels: (B, M) int64, -1 marks padding.
+            images: (B, in_channels, H, W) float in 0..1; or a list of (in_channels, H, W), each of its own size.
+            boxes: (B, M, 4) float `xyxy` pixels, padded; or beside a list of images, their targets.
+            labels: (B, M) int64; -1 marks padding.
             seeds: (B,) int64, from which each image draws its samples: new ones every step, the same for every
                 arrangement of devices.
 
         Raises:
             ValueError: only some of boxes, labels and seeds are given, or their shapes do not fit together.
         """
+        if not isinstance(images, Tensor):
+            return self._call_with_lists(images, boxes, labels, seeds)
+        if boxes is not None and not isinstance(boxes, Tensor):
+            raise ValueError("`boxes` must be a tensor beside a batch; a list of targets goes with a list of images")
         self._check(images, boxes, labels, seeds)
         features = self.backbone(images)
         rpn = self.rpn(features.rpn)
@@ -61,6 +73,15 @@ class FasterRCNN(nn.Module):
         logits, deltas = self.box_head(features.roi, targets.rois)
         head_parts = self.box_head.losses(logits, deltas, targets)
         return LossParts(rpn_parts.sums | head_parts.sums, rpn_parts.counts | head_parts.counts)
+
+    def _call_with_lists(
+        self, images: Sequence[Tensor], targets: Any, labels: Tensor | None, seeds: Tensor | None
+    ) -> list[dict[str, Tensor]] | dict[str, Tensor]:
+        if labels is not None or seeds is not None or isinstance(targets, Tensor):
+            raise ValueError("a list of images goes with a list of targets alone; boxes, labels and seeds with a batch")
+        if targets is None:
+            return detect_in_list(self, images)
+        return losses_of_list(self, images, targets, self.config.num_classes)
 
     def _check(self, images: Tensor, boxes: Tensor | None, labels: Tensor | None, seeds: Tensor | None) -> None:
         channels = self.config.in_channels
