@@ -3,6 +3,7 @@ import dataclasses
 import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,7 @@ from frcnn_lite.engine import (
     load_weights,
     predict,
 )
+from frcnn_lite.engine.resolve import OWN_PICTURES
 from frcnn_lite.recipes.determinism import same_bits
 
 pytestmark = pytest.mark.starts_early
@@ -127,13 +129,23 @@ def test_an_option_of_train_is_a_field_with_its_default_and_its_meaning(listed, 
     for field in listed:
         value = defaults[field.name]
         written = "none" if value in ("", ()) else field.default
-        assert helps[field.name].endswith(f"(default: {written})") or value is False
+        own = re.search(r"\(default: .*?(, for your own pictures .*)?\)$", helps[field.name] or "")
+        assert value is False or helps[field.name].endswith(f"(default: {written}{own[1] or ''})")
         assert (
             written == "none"
             or eval(field.default, {}, {name: name for name in ("digits", "lite", "cosine", "align")}) == value
         )
     if dataclass is TrainConfig:
         assert {field.name for field in listed} == defaults.keys() - {"class_names", "model"}
+
+
+def test_the_defaults_for_your_own_pictures_are_those_that_are_taken():
+    parser = argparse.ArgumentParser()
+    options.add_fields(parser, train.RUN)
+    named = [re.search(r"for your own pictures (.*)\)$", action.help) for action in parser._actions]
+    found = {action.dest: own[1] for action, own in zip(parser._actions, named, strict=True) if own}
+    taken = {name: "all" if value == sys.maxsize else str(value) for name, value in OWN_PICTURES.items()}
+    assert found == {**taken, "image_size": "what suits their boxes"}
 
 
 def test_what_is_not_given_is_left_to_the_configuration():

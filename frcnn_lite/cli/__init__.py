@@ -51,13 +51,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of those commands alone that are named in `arguments`."""
-    parser = argparse.ArgumentParser(prog="python -m frcnn_lite", description="A small Faster R-CNN on many GPUs.")
-    parser.add_argument("--version", action="version", version=f"frcnn_lite {__version__}")
-    parser.add_argument("--traceback", action="store_true", help="show where in the code an error was raised")
+    parser = argparse.ArgumentParser(
+        prog="python -m frcnn_lite", description="Train and use a small Faster R-CNN on several GPUs."
+    )
+    parser.add_argument("--version", action="version", version=f"frcnn_lite {__version__}", help="show the version")
+    parser.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
     parser.set_defaults(run_command=None, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add(commands, COMMANDS, arguments)
-    data = commands.add_parser("data", help="look at data before a detector does")
+    data = commands.add_parser(
+        "data", help="Check pictures of your own before you train on them", description="Look at data before training."
+    )
     data.set_defaults(parser=data)
     _add(data.add_subparsers(title="what to do", metavar="WHAT"), LOOKS_AT_DATA, arguments)
     return parser

@@ -1,12 +1,12 @@
-"""Take a helper home, one file, with its tests; without a name, list the helpers.
+"""Copy one helper, which is one file, into your project, with its tests; without a name, list the helpers.
 
   python -m frcnn_lite copy
   python -m frcnn_lite copy chunks
   python -m frcnn_lite copy share --out ../elsewhere
 
-A name is a file of the list, such as `chunks`, or a public name that stands in one, such as `share`. The copy says
-where it is from and carries the licence; the tests run where they land with torch and pytest. Nothing is changed but
-the address by which the tests import: `frcnn_lite.parallel.chunks` becomes `chunks`.
+The name is a file of the list, such as `chunks`, or a function or class in one, such as `share`. The copy says where it
+is from and carries the licence. The tests need torch and pytest, and run in the folder of the copy; only their import
+is changed: `frcnn_lite.parallel.chunks` becomes `chunks`.
 """
 
 import argparse
@@ -25,8 +25,8 @@ LAYERS = ("ops", "layers", "parallel", "recipes", "export")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", help="a file of the list, or a public name in one (default: list them)")
-    out = "where to write (default: the current folder)"
+    parser.add_argument("name", nargs="?", help="helper to copy (default: list them)")
+    out = "folder for the copy (default: the current folder)"
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help=out)
 
 

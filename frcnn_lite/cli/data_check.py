@@ -1,10 +1,10 @@
-"""Look through a folder of VOC or YOLO or a file of COCO before training: classes, sizes, and every defect by file.
+"""Check pictures of your own before you train on them: classes, sizes, and every defect with its file.
 
   python -m frcnn_lite data check data/BCCD
   python -m frcnn_lite data check coco/annotations.json --all
 
-Every image is decoded. The exit code is 1 where there is a defect. Pictures without an annotation are named, too; they
-are not defects, since a folder may be annotated in part.
+It reads folders in the layouts of VOC and YOLO, and files of COCO. Every image is decoded. The exit code is 1 if there
+is a defect. Pictures without an annotation are listed but are not defects, as a folder may be annotated in part.
 """
 
 import argparse
@@ -13,9 +13,11 @@ MANY = 10**9
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help="a folder or a JSON file; DATA@SPLIT for one split of it")
     parser.add_argument(
-        "--all", action="store_true", help="list every defect and picture, not the first twenty of a kind"
+        "data", metavar="DATA", help="a folder (VOC, YOLO) or a JSON file (COCO); DATA@SPLIT for one split"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="list all defects and pictures, not the first twenty of each kind"
     )
 
 

@@ -1,13 +1,15 @@
-"""Print one JSON object with AP, AP50, AP75 and AP50 per class of a run on its test pictures.
+"""Say how good the detector of a run is on its test pictures, as JSON: AP, AP50, AP75, and AP50 of each class.
 
   python -m frcnn_lite evaluate --run runs/first
   python -m frcnn_lite evaluate --run runs/first --report runs/first/report
   torchrun --standalone --nproc-per-node 2 -m -- frcnn_lite evaluate --run runs/first
 
-Processes started by torchrun share the pictures out; every picture counts once. The `--` keeps torchrun, which takes
-abbreviations, from reading `--run` as its own `--run-path` (pytorch issue 120601, 2024). `--report DIR` draws precision
-over recall and a confusion matrix into files that are not there yet; the matrix is written as JSON, too. It counts
-detections from a score of 0.5 on, each matched at an IoU of 0.5 to an object of whatever class, best score first.
+Processes that torchrun starts share the pictures, and every picture counts once. The `--` is needed because torchrun
+takes abbreviations, and would read `--run` as its own `--run-path` (pytorch issue 120601, 2024).
+
+`--report DIR` draws precision over recall and a confusion matrix, and writes the matrix as JSON, too; it replaces no
+file. The matrix counts detections with a score of at least 0.5. In the order of their scores, each is matched to an
+object of any class that it overlaps with an IoU of at least 0.5.
 """
 
 import argparse
@@ -31,15 +33,19 @@ REPORT = ("precision_recall.svg", "confusion_matrix.svg", "confusion_matrix.json
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
     parser.add_argument(
         "--data",
         metavar="DATA",
-        help="voc:DIR@SPLIT, yolo:DIR@SPLIT or coco:FILE to judge on (default: the run's own test pictures)",
+        help="other test pictures: voc:DIR@SPLIT, yolo:DIR@SPLIT or coco:FILE (default: those of the run)",
     )
-    parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
-    parser.add_argument("--images", type=int, help="number of test pictures (default: the run's)")
-    parser.add_argument("--report", type=Path, metavar="DIR", help=f"write {', '.join(REPORT)} there (default: none)")
+    parser.add_argument(
+        "--best", action="store_true", help="use the weights that were judged best (best.pt), not the last ones"
+    )
+    parser.add_argument(
+        "--images", type=int, metavar="N", help="number of test pictures (default: as many as in training)"
+    )
+    parser.add_argument("--report", type=Path, metavar="DIR", help="folder for figures of the result (default: none)")
 
 
 def run(options: argparse.Namespace) -> int:

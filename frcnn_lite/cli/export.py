@@ -1,9 +1,9 @@
-"""Write the detector of a run to one small file: weights (.pt) or a graph (.onnx).
+"""Write the detector of a run to one small file: its weights (.pt), or the whole computation for ONNX (.onnx).
 
-The ending of the name decides. A file that is there already is never replaced.
+  python -m frcnn_lite export --run runs/first --out detector.pt
+  python -m frcnn_lite export --run runs/first --out detector.onnx
 
-python -m frcnn_lite export --run runs/first --out detector.pt
-python -m frcnn_lite export --run runs/first --out detector.onnx
+The ending of the file's name decides which. A file that exists is never replaced.
 """
 
 import argparse
@@ -15,7 +15,7 @@ ENDINGS = (".pt", ".pth", ".onnx")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
     parser.add_argument(
         "--out",
         type=Path,
@@ -23,8 +23,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file to write, whose name ends in .pt (or .pth) or .onnx",
     )
-    parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
-    parser.add_argument("--full", action="store_true", help="float32 weights instead of float16 (an .onnx always has)")
+    parser.add_argument(
+        "--best", action="store_true", help="use the weights that were judged best (best.pt), not the last ones"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="write weights as float32, not float16; .onnx always has float32"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

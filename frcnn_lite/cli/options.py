@@ -55,13 +55,14 @@ def fields_of(module: str, dataclass: str) -> list[Field]:
 def add_fields(parser: Any, fields: Iterable[Field]) -> None:
     """An option for each field: `--batch-size` for `batch_size`."""
     for field in fields:
-        meaning = " ".join(field.meaning.split()).removesuffix(".")
-        text = f"{meaning[0].lower()}{meaning[1:]} (default: {field.default})".replace("%", "%%")
-        keywords: dict[str, Any] = {"help": text}
+        meaning, _, own = " ".join(field.meaning.split()).removesuffix(".").partition(f". {OWN}")
+        default = f"{field.default}, for your own pictures {own}" if own else field.default
+        text = f"{meaning[0].lower()}{meaning[1:]}".replace("%", "%%")
+        keywords: dict[str, Any] = {"help": f"{text} (default: {default})", "metavar": METAVARS.get(field.kind)}
         if field.kind == "bool":
-            keywords |= {"action": "store_true", "default": None, "help": text.rpartition(" (default")[0]}
+            keywords = {"help": text, "action": "store_true", "default": None}
         elif field.kind == "tuple[str, ...]":
-            keywords |= {"action": "append", "metavar": "WHAT=HOW"}
+            keywords |= {"action": "append"}
         else:
             keywords |= {"type": KINDS.get(field.kind, str), "choices": field.choices}
         parser.add_argument(f"--{field.name.replace('_', '-')}", **keywords)
@@ -81,4 +82,6 @@ def height_by_width(text: str) -> tuple[int, int]:
     return int(height), int(width or height)
 
 
+OWN = "Your own pictures: "  # begins the last sentence of a meaning: what `engine.resolve` takes for them by default
+METAVARS = {"int": "N", "float": "X", "tuple[int, int]": "HxW", "tuple[str, ...]": "WHAT=HOW"}
 KINDS = {"int": int, "float": float, "str": str, "tuple[int, int]": height_by_width}

@@ -1,9 +1,9 @@
-"""Find objects in images: a picture with boxes for each, or one JSON file of all, with boxes in each image's pixels.
+"""Find objects in images, and draw them into copies of the images or write them to one JSON file.
 
-python -m frcnn_lite predict --run runs/first photo.jpg more/*.png --out found
-python -m frcnn_lite predict --run runs/first --best photo.jpg more/*.png --json found.json
+  python -m frcnn_lite predict --run runs/first photo.jpg more/*.png --out found
+  python -m frcnn_lite predict --run runs/first --best photo.jpg more/*.png --json found.json
 
-An image that cannot be read is named, and the others still done. `--json -` prints.
+Boxes are in pixels of their image. An image that cannot be read is named, and the command goes on with the others.
 """
 
 import argparse
@@ -17,14 +17,19 @@ from .devices import fast_device
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="run directory")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the pictures go (default: none are drawn)")
     parser.add_argument(
-        "--json", metavar="FILE", help="one JSON file of what is found in all images, - to print it (default: none)"
+        "--out", type=Path, metavar="DIR", help="folder for copies with boxes drawn in (default: none are drawn)"
     )
-    parser.add_argument("--best", action="store_true", help="the weights of best.pt instead of the last ones")
-    parser.add_argument("--min-score", type=float, default=0.5, help="least score to report (default: %(default)s)")
+    parser.add_argument(
+        "--json", metavar="FILE", help="file for what is found in all images; - prints it (default: none)"
+    )
+    parser.add_argument(
+        "--best", action="store_true", help="use the weights that were judged best (best.pt), not the last ones"
+    )
+    least = "leave out objects with a lower score (default: %(default)s)"
+    parser.add_argument("--min-score", type=float, default=0.5, metavar="X", help=least)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Train a detector into a run directory, or go on with a run, and say how good it is on pictures it has not seen.
+"""Train a detector, or continue a training, and say how good the detector is on pictures that it has not seen.
 
   python -m frcnn_lite train --data digits --minutes 5 --out runs/first
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
@@ -9,9 +9,9 @@
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
 
-Ctrl-C and SIGTERM save, and --resume goes on where the run stopped: bit for bit on the same devices and threads, up to
-rounding on other numbers of them. What is left out follows from the data: classes, size of the pictures, anchors; and
-from the configuration. It is printed.
+A run is a folder with its configuration, its log and its weights. Ctrl-C and SIGTERM save it, and --resume continues it
+where it stopped: the results are the same bit for bit on the same devices and threads, and up to rounding on others.
+Classes, size of the pictures and anchors follow from the data. The command prints what it has chosen.
 """
 
 import argparse
@@ -36,12 +36,19 @@ MAY_CHANGE = ("gpus", "workers", "checkpoint_every", "evaluate_every")  # in a r
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help="run directory, new unless --resume")
-    add("--resume", action="store_true", help="go on with the run in --out")
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder of the run: a new one, or with --resume the one to continue",
+    )
+    add("--resume", action="store_true", help="continue the run in --out")
     length = parser.add_mutually_exclusive_group()
-    minutes = "of steps, timed once; evaluations come on top (default: --steps decides)"
-    length.add_argument("--minutes", type=float, help=minutes)
-    length.add_argument("--epochs", type=float, help="passes over the training pictures (default: --steps decides)")
+    minutes = "train for so many minutes: a few steps are timed first, and evaluation comes on top (default: --steps)"
+    length.add_argument("--minutes", type=float, metavar="X", help=minutes)
+    epochs = "train until every picture has been shown so many times (default: --steps)"
+    length.add_argument("--epochs", type=float, metavar="X", help=epochs)
     add_fields(length, [field for field in RUN if field.name == "steps"])
     add_fields(parser, [field for field in RUN if field.name != "steps"])
     add_fields(parser, DETECTOR)

@@ -22,12 +22,12 @@ class FasterRCNNConfig:
     """Foreground classes; labels run from 0 to num_classes - 1, and num_classes itself means background."""
 
     backbone: str = "lite"
-    """lite, a small one that the next fields describe, or one of torchvision by its name there: resnet18, resnet50,
-    mobilenet_v3_large or a relative of these."""
+    """The network that sees the picture first: lite, which is small, or one of torchvision's by its name there, such as
+    resnet18, resnet50 or mobilenet_v3_large."""
     fpn: bool = False
-    """A feature pyramid on top of a torchvision backbone; lite has its own, of one step."""
+    """Put a feature pyramid on top of a torchvision backbone; lite has one of its own, of one step."""
     norm: Norm = "group"
-    """Of a torchvision backbone: "group" to train from scratch, "frozen" BatchNorm for weights that were trained."""
+    """How a torchvision backbone normalises: "group" to train from scratch, "frozen" BatchNorm for trained weights."""
 
     # The lite backbone: one stage per width; each halves the resolution, so the stride is 2 ** len(widths).
     in_channels: int = 3
@@ -67,7 +67,7 @@ class FasterRCNNConfig:
     roi_samples: int = 32
     roi_positive_fraction: float = 0.5
     roi_op: RoiOp = "align"
-    """How regions are read: RoIAlign, which places boxes more closely, or RoI pooling."""
+    """How features of a region are read: align (RoIAlign), which places boxes more exactly, or pool (RoI pooling)."""
     roi_output_size: int = 6
     head_width: int = 256
     head_layers: int = 1

@@ -21,57 +21,62 @@ class TrainConfig:
     """
 
     data: str = "digits"
-    """What to train on: digits (nothing to download), voc:DIR, yolo:DIR or coco:FILE; DIR@SPLIT is a split."""
+    """What to train on: digits, which are drawn on the spot, or pictures of your own as voc:DIR, yolo:DIR or coco:FILE.
+    DIR@SPLIT names one split of them."""
     test_data: str = ""
-    """What to judge on, named likewise; empty: a different split of the same data."""
+    """What to evaluate on, named in the same way. Left out, it is a different split of the training data."""
     class_names: tuple[str, ...] = DigitScenes.class_names
-    """Of the labels, in their order."""
+    """Names of the labels, in the order of their numbers."""
     image_size: tuple[int, int] = (128, 128)
-    """Height and width in pixels that all pictures are brought to; for your own pictures, what suits their boxes."""
+    """Height and width in pixels of the canvas onto which every picture is scaled, such as 480x640.
+    Your own pictures: what suits their boxes."""
     flip: float = 0.0
-    """Share of the pictures that are mirrored; of your own pictures 0.5."""
+    """Fraction of pictures that are mirrored, left for right. Your own pictures: 0.5."""
     zoom: float = 0.0
-    """How much larger or smaller pictures are shown at most; your own 0.25, which is from 4/5 to 5/4."""
+    """How much larger or smaller a picture is shown at most: with 0.25 at 4/5 to 5/4 of its size.
+    Your own pictures: 0.25."""
     light: float = 0.0
-    """How much the brightness of each colour varies at most; of your own pictures 0.2."""
+    """How much brighter or darker each colour of a picture is made at most: with 0.2 by a factor of 0.8 to 1.2.
+    Your own pictures: 0.2."""
     handle: tuple[str, ...] = ()
-    """What to do about a defect of the data, as outside=drop; may be given again for other defects.
-    Each is reported, and what cannot be used is left out; data/README.md lists them."""
+    """How to treat one kind of defect in the data, such as outside=drop; repeat the option for other kinds.
+    data/README.md lists them. All defects are reported, and what cannot be used is left out."""
     train_images: int = 20_000
-    """Pictures in an epoch, at most; of your own pictures all."""
+    """Number of pictures to train on, at most. Your own pictures: all."""
     test_images: int = 200
-    """Pictures to judge on, at most, 0 for none; of your own pictures all."""
+    """Number of pictures to evaluate on, at most; with 0 nothing is evaluated. Your own pictures: all."""
     gpus: int = 0
-    """0: the CPU; N: that many GPUs, virtual ones if need be; under torchrun one for each process."""
+    """Number of GPUs; with 0 the CPU computes. Where the machine has fewer, virtual GPUs take their place.
+    Under torchrun give the number of its processes."""
     steps: int = 1000
-    """Optimizer steps."""
+    """Number of optimizer steps."""
     batch_size: int = 8
-    """Pictures a step, over all devices together."""
+    """Number of pictures in a step, over all devices together."""
     lr: float = 3e-3
-    """Peak learning rate."""
+    """Learning rate at its peak."""
     warmup_steps: int = 50
-    """Steps of linear warm-up to the peak, at most half of all steps."""
+    """Number of steps in which the learning rate rises to its peak, at most half of all steps."""
     schedule: Schedule = "cosine"
-    """What follows the warm-up: cosine falls to zero at the last step."""
+    """How the learning rate goes on after its peak: cosine falls to zero at the last step, constant stays."""
     weight_decay: float = 0.01
-    """Decoupled, on weight matrices and filters only."""
+    """How strongly AdamW pulls weights towards zero; biases and normalisation are left alone."""
     max_grad_norm: float = 5.0
-    """Gradients are clipped to this norm."""
+    """Gradients whose norm is larger are scaled down to this norm."""
     averaging: float = 1 / 6
-    """Share of the steps, the last ones, that the weights are averaged over which are judged and handed on; 0: none."""
+    """Evaluate and save the average of the weights over this last fraction of the steps; with 0 the last weights."""
     seed: int = 0
-    """Of initial weights, order of pictures and samples."""
+    """Decides the initial weights, the order of the pictures and what is sampled: equal seeds give equal runs."""
     workers: int = 0
-    """Processes that load pictures; 0: the training loads them itself."""
+    """Number of processes that load pictures; with 0 the training loads them itself."""
     amp: bool = False
-    """Half precision where it is safe: float16 on GPUs, bfloat16 on the CPU, whose curves agree to those digits only;
-    weights, boxes and losses stay float32."""
+    """Compute in half precision where it is safe: float16 on GPUs, bfloat16 on the CPU; weights, boxes and losses stay
+    float32. Results then agree in fewer digits."""
     checkpoint_every: int = 200
-    """Steps between two checkpoints, which is what a crash can cost; a stop saves, too."""
+    """Number of steps between two checkpoints. A crash loses the steps since the last one; Ctrl-C loses none."""
     evaluate_every: int = 0
-    """Judge every so many steps, and keep the best weights in best.pt; 0: at the end alone."""
+    """Evaluate after every so many steps, and keep the best weights in best.pt; with 0 only at the end."""
     weights: str = ""
-    """File with a state dict of the torchvision model that the backbone is taken from, to begin with."""
+    """File with trained weights for the backbone to start from: the state dict of torchvision's model of that name."""
     model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
     """The detector."""
 
@@ -96,7 +101,7 @@ class TrainConfig:
         if not isinstance(self.amp, bool):
             raise TypeError(f"amp must be True or False, got {self.amp!r}")
         if self.averaging > 1:
-            raise ValueError(f"averaging must be a share of the steps, at most 1, got {self.averaging}")
+            raise ValueError(f"averaging must be a fraction of the steps, at most 1, got {self.averaging}")
         if self.weights and self.model.backbone == "lite":
             raise ValueError(f"weights must be empty for the backbone 'lite', got {self.weights!r}")
         if self.evaluate_every and not self.test_images:

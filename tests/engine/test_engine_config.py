@@ -38,7 +38,7 @@ def test_a_field_of_another_version_is_named():
         ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
         ({"lr": float("nan")}, ValueError, "lr must be a finite number"),
         ({"lr": "fast"}, TypeError, "lr must be a number, got 'fast'"),
-        ({"averaging": 1.5}, ValueError, "averaging must be a share of the steps, at most 1, got 1.5"),
+        ({"averaging": 1.5}, ValueError, "averaging must be a fraction of the steps, at most 1, got 1.5"),
         ({"weights": "r.pth"}, ValueError, "weights must be empty for the backbone 'lite', got 'r.pth'"),
         ({"evaluate_every": 5, "test_images": 0}, ValueError, "evaluate_every=5 needs test_images of at least 1"),
         ({"schedule": "poly"}, ValueError, "schedule must be one of"),
