@@ -3,7 +3,6 @@
 import json
 import re
 import textwrap
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -37,26 +36,14 @@ def run(capsys, *arguments):
     return code, said.out, said.err
 
 
-@pytest.mark.parametrize("path", BUGS, ids=lambda path: path.stem)
-def test_every_planted_bug_is_found(path):
-    assert planted(path) and planted(path) <= found(path)
+def test_the_planted_bugs_are_found_and_nothing_else():
+    assert len(BUGS) >= 30 and all(map(planted, BUGS))
+    assert [(path.stem, planted(path) ^ found(path)) for path in BUGS if planted(path) != found(path)] == []
 
 
-@pytest.mark.parametrize("path", CLEAN, ids=lambda path: path.stem)
-def test_clean_code_is_left_alone(path):
-    assert not planted(path) and found(path) == set()
-
-
-def test_precision_and_recall(record_property):
-    counts = Counter()
-    for path in BUGS + CLEAN:
-        counts.update(hit=len(planted(path) & found(path)))
-        counts.update(missed=len(planted(path) - found(path)), wrong=len(found(path) - planted(path)))
-    precision = counts["hit"] / (counts["hit"] + counts["wrong"])
-    recall = counts["hit"] / (counts["hit"] + counts["missed"])
-    record_property("lint", f"{len(BUGS)} + {len(CLEAN)} pieces: precision {precision:.3f}, recall {recall:.3f}")
-    assert len(BUGS) >= 30 and len(CLEAN) >= 30
-    assert precision >= 0.95 and recall >= 0.95
+def test_clean_code_is_left_alone():
+    assert len(CLEAN) >= 30 and not any(map(planted, CLEAN))
+    assert [(path.stem, found(path)) for path in CLEAN if found(path)] == []
 
 
 def test_every_rule_is_in_the_corpus():
