@@ -371,14 +371,14 @@ def bench(python: Path, args: list[str]) -> int:
 def oracle(python: Path, args: list[str]) -> int:
     """Compare virtual GPUs with PyTorch's own tables of operators, and with the tests of a checkout the user has."""
     return subprocess.run(
-        [str(python), str(ROOT / "packages" / "vgpu" / "tests" / "oracle.py"), *args], cwd=ROOT
+        [str(python), str(ROOT / "packages" / "vgpu" / "tools" / "oracle.py"), *args], cwd=ROOT
     ).returncode
 
 
 def third_party(python: Path, args: list[str]) -> int:
     """Run the tests of other projects, from checkouts the user has, and write the page of what passed."""
     return subprocess.run(
-        [str(python), str(ROOT / "packages" / "vgpu" / "tests" / "third_party.py"), *args], cwd=ROOT
+        [str(python), str(ROOT / "packages" / "vgpu" / "tools" / "third_party.py"), *args], cwd=ROOT
     ).returncode
 
 

@@ -46,7 +46,7 @@ NOT_RUN = {
     "pip install ./packages/multigpu": ".ci/run installs it into an environment of its own",
     'pip install "./packages/vgpu[test]"': ".ci/run installs it into an environment of its own",
     "python -m vgpu autostart --install": "it changes the environment; packages/vgpu tests it in one of its own",
-    "python tests/compatibility.py --run": "it runs the tests of packages/vgpu, in minutes",
+    "python tools/compatibility.py --run": "it runs the tests of packages/vgpu, in minutes",
     "python -m course.failures_page": "it writes notebooks/failures.ipynb, which the course's tests compare",
     "python -m multigpu.failures.page": "it writes packages/multigpu/docs/failures.md, which its tests compare",
     "python notebooks/posts/verdicts/table.py": "it writes docs/verdicts.md, which a test beside it compares",
@@ -95,7 +95,7 @@ NOT_RUN = {
         ),
         "packages/vgpu runs its differential tester, and a program that it drew; an hour and two GPUs are the reader's",
     ),
-    "python tests/rivals.py TOOL": "packages/vgpu runs it for virtual GPUs; the other tools are not installed",
+    "python tools/rivals.py TOOL": "packages/vgpu runs it for virtual GPUs; the other tools are not installed",
 }
 # Commands that need what a test has not, or minutes: the dry run of make, and the table of tasks.py, know them.
 OF_TASKS = re.compile(r"(make|python tasks\.py) ([\w-]+)")

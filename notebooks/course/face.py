@@ -63,11 +63,11 @@ def numbers() -> str:
     exercises = sum(len(import_module(f"course.exercises.nb{lesson.number}").EXERCISES) for lesson in lessons)
     lines = [
         f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs"
-        f" ([how they are run](packages/vgpu/tests/oracle.py)), and so do {operators} of the {all_operators} operators"
+        f" ([how they are run](packages/vgpu/tools/oracle.py)), and so do {operators} of the {all_operators} operators"
         " in its test tables, forward and backward ([test](packages/vgpu/tests/test_vgpu_opinfo.py),"
         " [all results](packages/vgpu/docs/how-it-works.md)).",
         f"**{passed} of {passed + failed}** tests of accelerate, Lightning, ignite, DeepSpeed and pytorch/examples pass"
-        " ([how they are run](packages/vgpu/tests/third_party.py),"
+        " ([how they are run](packages/vgpu/tools/third_party.py),"
         " [the reason of each failure](packages/vgpu/docs/third-party.md)).",
         f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with "
         f"cause and fix; for {shown} [a test](packages/multigpu/tests/test_programs.py) makes the bug happen and runs"

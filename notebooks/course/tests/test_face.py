@@ -41,7 +41,7 @@ def test_what_the_program_needs_is_installed_right_above_it():
 
 def test_each_number_is_linked_to_its_test():
     for line in face.numbers().splitlines():
-        tests = [target for target in re.findall(r"\]\((\S+?)\)", line) if "/tests/" in target]
+        tests = [target for target in re.findall(r"\]\((\S+?)\)", line) if re.search("/(tests|tools)/", target)]
         assert tests and all((face.ROOT / target).is_file() for target in tests), line
 
 

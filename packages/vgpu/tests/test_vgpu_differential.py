@@ -64,7 +64,7 @@ def test_a_difference_that_the_cpu_shows_alone_is_rounding(seed: int):
 
 def test_a_program_is_plain_python_that_its_seed_reproduces():
     command = "from differential import draw, ranks; print(draw.draw(3)); print(ranks.draw(3, 2))"
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1] / "tools"
     again = subprocess.run([sys.executable, "-c", command], cwd=folder, capture_output=True, text=True, check=True)
     assert again.stdout == f"{draw(3)}\n{ranks.draw(3, 2)}\n"
     assert "vgpu" not in str(draw(3)).replace("python -m vgpu", "")

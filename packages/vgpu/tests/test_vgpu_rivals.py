@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("rivals.py")
+PROGRAM = Path(__file__).parents[1] / "tools" / "rivals.py"
 
 
 @pytest.mark.exhaustive

@@ -1,6 +1,6 @@
 """A differential tester of virtual GPUs: random short training programs, on virtual GPUs and on the plain CPU.
 
-In packages/vgpu/tests:
+In packages/vgpu/tools:
 python -m differential --seed 17             draw the program of seed 17, run both, compare, and print the program
 python -m differential --for 60m             one seed after the other for an hour; every difference is printed
 python -m differential --for 60m --ranks 2   the same with two processes in a process group

@@ -1,10 +1,10 @@
-"""Two tables of docs/how-it-works.md, written from results on versions of torch: of these tests, of PyTorch's tables.
+"""Two tables of docs/how-it-works.md, written from results on versions of torch: of the tests, of PyTorch's tables.
 
 In packages/vgpu:
-python tests/compatibility.py --run             test the torch that is installed, and write its column
-python tests/compatibility.py a.xml b.xml       columns from `pytest --junitxml=a.xml`
-python tests/compatibility.py 2.13.0+cpu=c.xml  of a file that does not say which torch it was (pytest-xdist's)
-python tests/compatibility.py d.txt             columns from `python tests/oracle.py > d.txt`
+python tools/compatibility.py --run             test the torch that is installed, and write its column
+python tools/compatibility.py a.xml b.xml       columns from `pytest --junitxml=a.xml`
+python tools/compatibility.py 2.13.0+cpu=c.xml  of a file that does not say which torch it was (pytest-xdist's)
+python tools/compatibility.py d.txt             columns from `python tools/oracle.py > d.txt`
 
 The tables are where results are kept: what the given files do not hold, other versions or other rows, stays as it is.
 """
@@ -21,8 +21,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).resolve().parent
-DOCUMENT = HERE.parent / "docs" / "how-it-works.md"
+PACKAGE = Path(__file__).resolve().parents[1]
+DOCUMENT = PACKAGE / "docs" / "how-it-works.md"
 PREFIX = "test_vgpu_"
 TESTS, TABLES = "tests", "tables"  # the names of the two tables
 TOTAL = "**all**"
@@ -62,8 +62,8 @@ Columns = dict[str, dict[str, str]]  # version of torch -> row -> cell
 
 
 def areas() -> list[str]:
-    """What the rows of the first table are named for: the test files that lie here."""
-    return sorted(path.stem.removeprefix(PREFIX) for path in HERE.glob(f"{PREFIX}*.py"))
+    """What the rows of the first table are named for: the test files of the package."""
+    return sorted(path.stem.removeprefix(PREFIX) for path in (PACKAGE / "tests").glob(f"{PREFIX}*.py"))
 
 
 def read_tests(path: Path) -> Columns:
@@ -113,7 +113,7 @@ def write(text: str, table: str, columns: Columns) -> str:
 
 
 def _marks(table: str) -> tuple[str, str]:
-    return f"<!-- {table}: written by tests/compatibility.py -->\n", f"<!-- end of {table} -->\n"
+    return f"<!-- {table}: written by tools/compatibility.py -->\n", f"<!-- end of {table} -->\n"
 
 
 def _between(text: str, table: str) -> str:
@@ -125,8 +125,8 @@ def _between(text: str, table: str) -> str:
 
 def run_tests(results: Path) -> None:
     """Run the tests on the torch that is installed."""
-    command = [sys.executable, "-m", "pytest", "-q", str(HERE), f"--junitxml={results}"]
-    subprocess.run(command, cwd=HERE.parent)
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={results}"]
+    subprocess.run(command, cwd=PACKAGE)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -147,7 +147,7 @@ def main(argv: list[str] | None = None) -> None:
             columns = read_written(text, table)
             for version, column in found.items():
                 if not (named or version) or not column:
-                    parser.error(f"{path} names no torch, or holds no test of this folder: write VERSION={path}")
+                    parser.error(f"{path} names no torch, or holds no test of this package: write VERSION={path}")
                 columns.setdefault(named or version, {}).update(column)
             text = write(text, table, columns)
     options.document.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """PyTorch's own tables of modules and optimizers (module_db, optim_db) on `cuda:1` beside the CPU.
 
-python packages/vgpu/tests/module_check.py
+python packages/vgpu/tools/module_check.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The whole of PyTorch's own oracles on virtual GPUs; `make oracle PYTORCH=DIR` adds the tests of a checkout of yours.
 
-python packages/vgpu/tests/oracle.py [--pytorch DIR] [--quick]
+python packages/vgpu/tools/oracle.py [--pytorch DIR] [--quick]
 
 Without a checkout: OpInfo (float32, float64, complex64), the negative form, modules and optimizers, all in the wheel.
 With one, at the release that is installed: its multi-GPU test files, unmodified, on two virtual GPUs.

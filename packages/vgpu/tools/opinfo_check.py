@@ -1,6 +1,6 @@
 """One operator of PyTorch's own table (OpInfo) on `cuda:1` beside the CPU: values, gradients and devices.
 
-python packages/vgpu/tests/opinfo_check.py [--dtype float32] [--only PREFIX]     the whole table
+python packages/vgpu/tools/opinfo_check.py [--dtype float32] [--only PREFIX]     the whole table
 """
 
 from __future__ import annotations

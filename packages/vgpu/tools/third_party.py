@@ -1,6 +1,6 @@
 """Other projects' own tests on virtual GPUs, from checkouts that you have; writes docs/third-party.md.
 
-python packages/vgpu/tests/third_party.py --suites DIR [--python PATH] [--only SUITE[:FILE]]... [--page-only]
+python packages/vgpu/tools/third_party.py --suites DIR [--python PATH] [--only SUITE[:FILE]]... [--page-only]
 
 DIR holds a folder for each suite of third_party_suites/suites.toml, which says what runs and, before anything has run,
 which tests are left out and why. It also holds the reason of every failure that remains. A failure without one, and a
@@ -287,10 +287,10 @@ def read_record(results: Path, name: str) -> list[tuple[str, dict[str, Any]]]:
 INTRODUCTION = """\
 # Other projects' tests on virtual GPUs
 
-<!-- written by tests/third_party.py from tests/third_party_suites/suites.toml and the results of its runs -->
+<!-- written by tools/third_party.py from tools/third_party_suites/suites.toml and the results of its runs -->
 
 `make third-party SUITES=DIR` runs the tests of checkouts that you have, unmodified, and writes this page. The file
-[suites.toml](../tests/third_party_suites/suites.toml) says which files run. It also lists, before anything runs, the
+[suites.toml](../tools/third_party_suites/suites.toml) says which files run. It also lists, before anything runs, the
 tests that are left out, and it gives the reason of every failure that remains: a failure without one makes the command
 fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed` and `examples`, or some of them; what
 they import must be installed for the interpreter that `--python` names. For accelerate:

@@ -1,6 +1,6 @@
 """One argument of an operator on another device: virtual GPUs beside PyTorch's FakeTensorMode, which knows most rules.
 
-python packages/vgpu/tests/opinfo_negative.py [--other cpu|cuda:0] [--only PREFIX]     the whole table
+python packages/vgpu/tools/opinfo_negative.py [--other cpu|cuda:0] [--only PREFIX]     the whole table
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import socket
+import sys
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from vgpu_group import START
 
 import vgpu
 from differential import mutants
@@ -20,6 +20,7 @@ from differential.program import Program
 from differential.record import Record
 from differential.run import run
 
+START = "forkserver" if sys.platform == "linux" else "spawn"  # a fork server imports torch once, in place of each rank
 LIMIT = 600.0  # seconds that a program may take before its ranks count as stuck
 
 

@@ -1,6 +1,6 @@
 """Fifteen things that a machine with two GPUs does, asked of virtual GPUs and of other tools for testing without.
 
-    python tests/rivals.py vgpu | FakeTensorMode | LocalTensorMode | fake-group | FakeGPU
+    python tools/rivals.py vgpu | FakeTensorMode | LocalTensorMode | fake-group | FakeGPU
 
 Each check is a piece of an ordinary program for GPUs. It passes where it does what it does on such a machine: the right
 values, the right device, or the error that a program there would meet. docs/rivals.md has the table.
