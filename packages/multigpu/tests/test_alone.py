@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import multigpu
+from multigpu.__main__ import COMMANDS
 from multigpu.failures import catalogue
 
 FOLDER = Path(multigpu.__file__).parents[1]
@@ -46,10 +47,11 @@ def test_nothing_is_imported_but_python(python):
     assert sorted(ran.stdout.split()) == ["__main__", "multigpu"], ran.stderr
 
 
-@pytest.mark.parametrize("name", ["", "lint", "explain", "doctor"])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help(command, name):
     ran = command(*[name] * bool(name), "--help")
     assert ran.returncode == 0 and ran.stdout.startswith("usage: python -m multigpu") and not ran.stderr
+    assert name or ("--version" in ran.stdout and all(f"\n  {each} " in ran.stdout for each in COMMANDS))
 
 
 def test_version(command):

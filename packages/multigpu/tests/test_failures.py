@@ -61,6 +61,23 @@ def release(mark: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", mark)[:2]))
 
 
+def test_no_entry_has_the_same_expression_or_wording_twice() -> None:
+    """An expression that finds an entry surely need not be among the words that guess it."""
+    lists = [
+        (name, texts)
+        for name, entry in IDS.items()
+        for texts in (
+            (*entry.patterns, *entry.generic, *entry.words),
+            entry.unless,
+            (entry.message, *entry.older),
+            entry.symptoms,
+            entry.terms,
+            entry.threads,
+        )
+    ]
+    assert [(name, texts) for name, texts in lists if len(set(texts)) < len(texts)] == []
+
+
 def test_threads_have_addresses_of_github() -> None:
     threads = [(name, thread) for name, entry in IDS.items() for thread in entry.threads]
     assert [named for named in threads if named[1].kind not in ("issues", "pull") or named[1].year <= 2014] == []

@@ -145,8 +145,11 @@ def test_exit_codes(tmp_path, capsys):
     good.write_text("import torch\n")
     assert run(capsys, good) == (0, "", "nothing found\n")
     assert run(capsys, "--json", good)[:2] == (0, "[]\n")
-    code, out, err = run(capsys, tmp_path / "none.py", good)
-    assert code == 2 and out == "" and f"error: no file or directory at {tmp_path / 'none.py'}" in err
+    assert run(capsys, tmp_path / "none.py", good) == (
+        2,
+        "",
+        f"error: no file or directory at {tmp_path / 'none.py'}\n",
+    )
     (tmp_path / "text.txt").write_text("")
     assert run(capsys, tmp_path / "text.txt")[0] == 2
     (tmp_path / "broken.ipynb").write_text("{")

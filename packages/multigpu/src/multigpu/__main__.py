@@ -7,10 +7,23 @@ from collections.abc import Sequence
 from multigpu import __version__
 
 COMMANDS = {
-    "lint": "find in your code what goes wrong on several GPUs",
-    "explain": "from an error text, or a traceback, to its cause and its fix",
-    "doctor": "check this machine: Python, torch, devices, ports, and say how to fix what is wrong",
+    "lint": "find the lines of your code that go wrong on several GPUs",
+    "explain": "print the cause and the fix of an error text or a traceback",
+    "doctor": "check whether PyTorch works on this machine, and say how to mend what does not",
 }
+USAGE = """\
+usage: python -m multigpu COMMAND ...
+
+Find and explain what goes wrong when PyTorch runs on several GPUs.
+
+commands:
+{commands}
+
+options:
+  -h, --help  show this help message and exit
+  --version   print the version and exit
+
+python -m multigpu COMMAND --help shows what a command takes."""
 BAD_INPUT = 2
 
 
@@ -25,9 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     asked = name in ("", "-h", "--help")
     if not asked:
-        print(f"there is no command {name!r}", file=sys.stderr)
-    lines = ["usage: python -m multigpu COMMAND ...", "", *(f"  {name:10}{does}" for name, does in COMMANDS.items())]
-    print("\n".join([*lines, "", "COMMAND --help says more."]), file=sys.stdout if asked else sys.stderr)
+        print(f"there is no command {name!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+    commands = "\n".join(f"  {name:12}{does}" for name, does in COMMANDS.items())
+    print(USAGE.format(commands=commands), file=sys.stdout if asked else sys.stderr)
     return 0 if asked else BAD_INPUT
 
 

@@ -20,12 +20,15 @@ UNKNOWN = 'the catalogue knows nothing about this text; "--list" names all its e
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Explain an error: its text, a file with a traceback, standard input, or the name of an entry."""
+    """Print the cause and the fix of an error of PyTorch on several GPUs."""
     parser = argparse.ArgumentParser(prog="python -m multigpu explain", description=main.__doc__)
     parser.add_argument(
-        "text", nargs="*", help="an error text, words of your own, a file, or an entry (default: standard input)"
+        "text",
+        nargs="*",
+        help="an error message, a question in your own words, a file with a log or a traceback, or the name of an "
+        "entry of the catalogue; without it, the text is read from standard input",
     )
-    parser.add_argument("--list", action="store_true", help="name all entries")
+    parser.add_argument("--list", action="store_true", help="print the name and the title of every entry")
     options = parser.parse_args(argv)
     if options.list:
         show("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))

@@ -203,10 +203,14 @@ def report(findings: list[Finding]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Check this machine; the exit code is 1 when something needs mending."""
+    """Check whether PyTorch works here, and say how to mend what does not. The exit code is 1 if a check fails."""
     parser = argparse.ArgumentParser(prog="python -m multigpu doctor", description=main.__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
-    parser.add_argument("--real", action="store_true", help="check how the GPUs reach each other instead")
+    parser.add_argument("--json", action="store_true", help="print the checks as one JSON object")
+    parser.add_argument(
+        "--real",
+        action="store_true",
+        help="check how the real GPUs of this machine reach each other, in place of the other checks",
+    )
     options = parser.parse_args(argv)
     findings = list(examine_gpus()) if options.real else examine()
     ok = all(finding.ok for finding in findings)

@@ -18,15 +18,16 @@ from .source import UNPARSED, Source
 
 FOUND, BAD_INPUT = 1, 2
 EPILOG = """\
-A finding ends with its rule. "# noqa: FL001" at the end of its line silences it, and a word on why belongs beside it;
-"# noqa" alone silences all, a line "# multigpu: noqa: FL002" one rule in the whole file. A file that is not Python 3
-is searched by token, and reported as FL000.
-The exit code is 0 for clean code, 1 when something was found, 2 when a path cannot be read.
+Each finding ends with the code of its rule, such as FL001.
+To silence one, write "# noqa: FL001" at the end of its line, and add why. "# noqa" alone silences every rule there.
+A line "# multigpu: noqa: FL002" silences one rule in the whole file.
+A file that is not Python 3 is only searched for words such as ".cuda()", and FL000 reports it.
+The exit code is 0 if nothing was found, 1 if something was found, and 2 if a path cannot be read.
 """
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Find what goes wrong on several GPUs in Python files, notebooks, or folders of them."""
+    """Read Python files and notebooks, without running them, and print the lines that go wrong on several GPUs."""
     parser = argparse.ArgumentParser(
         prog="python -m multigpu lint",
         description=main.__doc__,
@@ -37,13 +38,25 @@ def main(argv: list[str] | None = None) -> int:
         "paths",
         nargs="*",
         metavar="PATH",
-        help="a .py or .ipynb file, or a folder (default: none, which is enough for --rules)",
+        help="a .py or .ipynb file, or a folder of them; needed for everything but --rules",
     )
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print a list of objects: path, line, rule, message, fix")
-    forms.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0, which GitHub and editors read")
-    parser.add_argument("--rules", action="store_true", help="print every rule with its reason and its fix")
-    parser.add_argument("--fix", action="store_true", help="first repair what one word repairs, in .py files")
+    forms.add_argument(
+        "--json",
+        action="store_true",
+        help="print the findings as JSON: a list of objects with path, line, rule, message and fix",
+    )
+    forms.add_argument(
+        "--sarif", action="store_true", help="print the findings as SARIF 2.1.0, which GitHub and editors read"
+    )
+    parser.add_argument(
+        "--rules", action="store_true", help="print every rule with its reason and its fix, and read no file"
+    )
+    parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="first write the repairs that are one word into the .py files, then print what is left",
+    )
     options = parser.parse_args(argv)
     if options.rules:
         print("\n".join(f"{rule.code} {rule.name}: {rule.reason}\n      {rule.fix}" for rule in RULES.values()))
@@ -59,9 +72,16 @@ def main(argv: list[str] | None = None) -> int:
         show(json.dumps([found.to_dict() for found in findings], indent=1))
     elif findings:
         show("\n".join(map(_told, findings)))
-    errors = [f"error: {error}" for error in unread]
-    show("\n".join([*errors, f"{len(findings)} found" if findings else "nothing found"]), sys.stderr)
+    show(_summary(findings, unread), sys.stderr)
     return BAD_INPUT if unread else FOUND if findings else 0
+
+
+def _summary(findings: list[Finding], unread: list[Exception]) -> str:
+    """What could not be read, and how much was found; that nothing was found is said only if everything was read."""
+    errors = [f"error: {error}" for error in unread]
+    if findings:
+        return "\n".join([*errors, f"{len(findings)} found"])
+    return "\n".join(errors) or "nothing found"
 
 
 def _told(found: Finding) -> str:
