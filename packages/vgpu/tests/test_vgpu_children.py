@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from vgpu import autostart, inherit
+import vgpu
+from vgpu.starting import autostart, inherit
 
 PLUGIN = "vgpu.pytest_plugin"
 INSTALLED = any(entry.value == PLUGIN for entry in importlib.metadata.entry_points(group="pytest11"))
-HOME = str(Path(inherit.__file__).resolve().parents[1])
+HOME = str(Path(vgpu.__file__).resolve().parents[1])
 TELL = (
     "import torch, os; "
     "print(os.environ.get('RANK', '-'), torch.cuda.device_count(), torch.ones(1, device='cuda').device)"
@@ -107,7 +108,7 @@ class TestAutostart:
 
     def test_nobody_has_it_after_an_installation_alone(self):
         """The package has no file that an interpreter would read by itself."""
-        assert not list(Path(inherit.__file__).parent.rglob("*.pth"))
+        assert not list(Path(vgpu.__file__).parent.rglob("*.pth"))
 
 
 def start_python(code: str, **environment: str) -> subprocess.CompletedProcess:

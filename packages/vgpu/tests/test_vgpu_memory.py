@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import vgpu
-from vgpu import host, memory
+from vgpu.machine import host, memory
 
 pytestmark = pytest.mark.usefixtures("gpus")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vgpu import autostart
+from vgpu.starting import autostart
 
 MADE_UP = str(Path(__file__).with_name("one_gpu"))
 README = Path(__file__).parents[1] / "README.md"

@@ -8,7 +8,7 @@ import torch
 import vgpu_ranks
 
 import vgpu
-from vgpu import memory, profiles
+from vgpu.machine import memory, profiles
 
 T4 = ("Tesla T4", (7, 5), 40)
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from vgpu import errors, streams
+from vgpu.base import errors
+from vgpu.machine import streams
 
 FOREVER = 10**15  # cycles: far longer than any test
 MOMENT = int(streams._CLOCK / 50)  # 20 ms

@@ -12,7 +12,7 @@ import torch
 
 import vgpu
 from vgpu import switch
-from vgpu.patches import Patches
+from vgpu.base.patches import Patches
 
 OWNERS = (
     torch,

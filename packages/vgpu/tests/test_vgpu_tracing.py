@@ -106,7 +106,7 @@ def test_without_virtual_gpus_it_records_the_cpu():
 
 
 def test_virtual_in_virtual_out(monkeypatch):
-    from vgpu import dispatch
+    from vgpu.operators import dispatch
 
     net = nn.DataParallel(nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU()).cuda(), [0, 1])
     with vgpu.check_placement():

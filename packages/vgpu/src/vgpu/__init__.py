@@ -15,10 +15,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vgpu.memory import fresh_memory
-    from vgpu.strict import check_placement
+    from vgpu.machine.memory import fresh_memory
+    from vgpu.observing.strict import check_placement
+    from vgpu.observing.tracing import Trace, trace
     from vgpu.switch import check_gpus, disable, enable, is_enabled, start_if_changed, virtual_gpus
-    from vgpu.tracing import Trace, trace
 
 # What other programs may use. Everything else in this package is its own, and may change at any time.
 __all__ = [
@@ -35,15 +35,15 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Trace": "tracing",
+    "Trace": "observing.tracing",
     "check_gpus": "switch",
-    "check_placement": "strict",
+    "check_placement": "observing.strict",
     "disable": "switch",
     "enable": "switch",
-    "fresh_memory": "memory",
+    "fresh_memory": "machine.memory",
     "is_enabled": "switch",
     "start_if_changed": "switch",
-    "trace": "tracing",
+    "trace": "observing.tracing",
     "virtual_gpus": "switch",
 }
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
-from vgpu import autostart, banner, inherit, profiles, switch
+from vgpu import switch
+from vgpu.machine import profiles
+from vgpu.starting import autostart, banner, inherit
 
 GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
 MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of this machine's)"

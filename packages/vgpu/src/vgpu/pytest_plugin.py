@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.stash.get(_failed, ""):
         raise pytest.UsageError(f"--vgpus: {config.stash[_failed]}")
     if _failed in config.stash:
-        from vgpu.pytest_run import Run
+        from vgpu.observing.pytest_run import Run
 
         config.pluginmanager.register(Run(config), "vgpu-run")
         return
@@ -77,7 +77,7 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
     import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
     import vgpu
-    from vgpu import devices
+    from vgpu.machine import devices
 
     config.stash[_failed] = ""
     try:
@@ -96,7 +96,7 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
 
 def _children_with(gpus: int, memory: int | str | None, profile: str | None) -> pytest.MonkeyPatch:
     """Let the programs that tests start (torchrun, subprocess) have this machine, too, until it is undone."""
-    from vgpu.inherit import for_children
+    from vgpu.starting.inherit import for_children
 
     environment = pytest.MonkeyPatch()
     for name, value in for_children(gpus, memory, profile).items():
@@ -115,7 +115,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     """Virtual GPUs for one test, as its marker says: by default those of the session, or two. Yields their devices."""
     import vgpu
-    from vgpu import devices
+    from vgpu.machine import devices
 
     marker = request.node.get_closest_marker("virtual_gpus")
     args, kwargs = (marker.args, dict(marker.kwargs)) if marker else ((), {})

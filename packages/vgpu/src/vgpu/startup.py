@@ -8,7 +8,8 @@ which `python -m vgpu` and `pytest --vgpus` leave to their children (inherit.py)
 import os
 import sys
 
-from vgpu import imports, inherit
+from vgpu.base import imports
+from vgpu.starting import inherit
 
 
 def _enable() -> None:

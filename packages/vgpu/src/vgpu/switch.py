@@ -10,37 +10,17 @@ from collections.abc import Iterator
 
 import torch
 
-from vgpu import (
-    attention,
-    autocast,
-    backward,
-    banner,
-    batch_norm,
-    comm,
-    compiler,
-    cuda,
-    devices,
-    dispatch,
-    distributed,
-    factories,
-    fake,
-    higher_order,
-    integers,
-    lazy,
-    legacy,
-    methods,
-    processes,
-    profiler,
-    profiles,
-    rng,
-    serialization,
-    subclasses,
-    threads,
-    torchscript,
-    unsimulated,
-)
-from vgpu import memory as accounts
-from vgpu.patches import Patches
+from vgpu.attention import scaled_dot_product
+from vgpu.base.patches import Patches
+from vgpu.compiling import compiler, fake, higher_order, torchscript
+from vgpu.cuda import legacy, surface, unsimulated
+from vgpu.distributed import backends, batch_norm, comm, threads
+from vgpu.machine import devices, profiles, rng
+from vgpu.machine import memory as accounts
+from vgpu.observing import profiler
+from vgpu.operators import autocast, backward, dispatch
+from vgpu.starting import banner, processes
+from vgpu.tensors import factories, integers, lazy, methods, serialization, subclasses
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
@@ -61,7 +41,8 @@ def enable(
         force: accepted from programs that were written when real GPUs needed it; it has no effect.
         memory: of each GPU, in bytes or as text such as "64MiB"; more raises OutOfMemoryError. By default that of
             the profile, or a share of the host's: three quarters of it between all, at most 16 GiB each.
-        profile: name, memory, capability and multiprocessors of a GPU: a name of `vgpu.profiles.PROFILES`, as "h100".
+        profile: a GPU whose name, memory, capability and multiprocessors they have: t4, a100-40, a100-80, h100, h200,
+            rtx4090.
 
     Raises:
         TypeError, ValueError: for a bad `gpus`, `memory` or `profile`.
@@ -119,7 +100,7 @@ def _install(patches: Patches) -> None:
     factories.install(patches)
     integers.install(patches)
     # Devices, and what belongs to each.
-    cuda.install(patches)
+    surface.install(patches)
     rng.install(patches)
     comm.install(patches)
     threads.install(patches)
@@ -130,14 +111,14 @@ def _install(patches: Patches) -> None:
     legacy.install(patches)
     lazy.install(patches)
     batch_norm.install(patches)
-    attention.install(patches)
+    scaled_dot_product.install(patches)
     # Autograd and autocast.
     backward.install(patches)
     autocast.install(patches)
     # Files and processes.
     serialization.install(patches)
     processes.install(patches)
-    distributed.install(patches)
+    backends.install(patches)
     # Programs that are traced or compiled.
     compiler.install(patches)
     fake.install(patches)

@@ -15,7 +15,10 @@ from unittest import mock
 
 import torch
 
-from vgpu import autocast, batch_norm, collectives, comm, dispatch, methods, rng, serialization, set_data, tensor
+from vgpu.distributed import batch_norm, collectives, comm
+from vgpu.machine import rng
+from vgpu.operators import autocast, dispatch
+from vgpu.tensors import methods, serialization, set_data, tensor
 
 
 @dataclass(frozen=True)

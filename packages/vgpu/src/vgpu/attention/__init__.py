@@ -1,0 +1,1 @@
+"""Attention as the operators that CUDA would choose, computed by the CPU."""

@@ -1,0 +1,1 @@
+"""Programs that PyTorch compiles, exports or traces."""

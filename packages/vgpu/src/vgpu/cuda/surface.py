@@ -1,0 +1,184 @@
+"""`torch.cuda` and `torch.accelerator`, the device-neutral face of the same devices.
+
+Their own Python code runs unchanged, upon the C++ functions it would find on an n-GPU machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import torch
+
+from vgpu.base.patches import Patches
+from vgpu.machine import devices, memory, profiles, streams
+
+_CUDA = torch.device("cuda")
+
+
+def install(patches: Patches) -> None:
+    """Replace what both ask of C++, what the Python of `torch.cuda` looks up by itself, and streams and events."""
+    without_cuda = not torch.backends.cuda.is_built()
+    for name, function in _cuda_functions().items():
+        # A build without CUDA has none of these functions; one with CUDA must have them all.
+        patches.set(torch._C, f"_cuda_{name}", function, may_be_missing=without_cuda)
+    for name, function in _accelerator_functions().items():
+        # torch 2.11 cannot empty the cache of the host's pinned memory yet.
+        patches.set(torch._C, f"_accelerator_{name}", function, may_be_missing=name == "emptyHostCache")
+    patches.set(torch._C, "_get_accelerator", lambda check=None: _CUDA)
+    _install_state(patches)
+    _install_streams(patches)
+    _install_answers(patches)
+
+
+def _install_state(patches: Patches) -> None:
+    """Let the Python of `torch.cuda` start from the state of a process that has not used CUDA yet."""
+    patches.set(torch.cuda, "_is_in_bad_fork", devices.in_bad_fork)
+    patches.set(torch.cuda, "_initialized", False)
+    patches.set(torch.cuda, "_queued_calls", [])
+    patches.set(torch.cuda, "_cached_device_count", None)
+    patches.set(torch.cuda, "_cudart", object())
+    patches.set(torch.cuda, "_device_count_nvml", lambda: -1)
+    patches.set(torch.cuda, "_exchange_device", devices.exchange)
+    # A function of its own: torch.export refuses to know one function under two names.
+    patches.set(torch.cuda, "_maybe_exchange_device", lambda ordinal: devices.exchange(ordinal))
+    # C++ adds this one at the first use of CUDA, in every build that has it.
+    patches.set(torch.cuda, "_get_device_properties", _properties, may_be_missing=True)
+
+
+def _install_streams(patches: Patches) -> None:
+    """Replace the classes of streams and events under each of their names, and what finds the current stream."""
+    patches.on_restore(streams.busy.clear)
+    for module in (torch, torch.cuda, torch.cuda.streams):
+        patches.set(module, "Stream", streams.Stream)
+        patches.set(module, "Event", streams.Event)
+    patches.set(torch.cuda, "current_stream", lambda device=None: streams.current(_ordinal(device)))
+    patches.set(torch.cuda, "default_stream", lambda device=None: streams.default(_ordinal(device)))
+    patches.set(torch.cuda, "set_stream", _set_stream)
+    for module in (torch.cuda, torch.cuda.graphs):
+        patches.set(module, "is_current_stream_capturing", lambda: False)
+
+
+_NCCL = (2, 30, 7)  # what torch 2.15 for CUDA 13.2 is built with
+
+
+def _install_answers(patches: Patches) -> None:
+    """Replace the functions of Python whose answer would come from a driver or a library of CUDA."""
+    for module in (torch.cuda, torch.cuda.memory):
+        patches.set(module, "mem_get_info", lambda device=None: memory.free_and_total(_ordinal(device)))
+    patches.set(torch.cuda, "is_bf16_supported", _has_bf16)
+    patches.set(torch.cuda, "get_arch_list", list)
+    patches.set(torch.cuda, "get_allocator_backend", lambda: "native")
+    patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
+    if not hasattr(torch._C, "_nccl_version"):  # builds without CUDA; torch.distributed says it beside an error
+        patches.set(torch.cuda.nccl, "version", lambda: _NCCL)
+    # cuDNN would be asked for its packed RNN weights and would look for a driver.
+    patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+
+
+def _ordinal(device: Any) -> int:
+    ordinal = devices.current() if device is None else devices.ordinal_of(device)
+    if ordinal is None:
+        raise ValueError(f"Expected a cuda device, but got: {device}")
+    return ordinal
+
+
+def _set_stream(stream: streams.Stream | None) -> None:
+    if stream is not None:
+        streams.make_current(stream)
+
+
+def _has_bf16(including_emulation: bool = True) -> bool:
+    """Every GPU computes with bfloat16; before capability 8.0 it does so in float32."""
+    return including_emulation or profiles.current().major >= 8
+
+
+def _properties(ordinal: int) -> SimpleNamespace:
+    """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
+    profile = profiles.current()
+    return SimpleNamespace(
+        name=profile.name,
+        gcnArchName="virtual",
+        uuid=UUID(int=ordinal + 1),
+        major=profile.major,
+        minor=profile.minor,
+        warp_size=32,
+        max_threads_per_block=1024,
+        max_threads_per_multi_processor=profile.max_threads_per_multi_processor,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=profile.shared_memory_per_block_optin,
+        shared_memory_per_multiprocessor=profile.shared_memory_per_multiprocessor,
+        multi_processor_count=profile.multi_processor_count,
+        total_memory=memory.capacity(),
+        L2_cache_size=profile.L2_cache_size,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+    )
+
+
+def _cuda_functions() -> dict[str, Callable]:
+    """The functions `torch._C._cuda_<name>`."""
+    return {
+        # devices
+        "init": devices.initialise,
+        "getDeviceCount": devices.count,
+        "getDevice": devices.current,
+        "setDevice": devices.set_current,
+        "exchangeDevice": devices.exchange,
+        "maybeExchangeDevice": devices.exchange,
+        "canDeviceAccessPeer": lambda device, peer: device != peer,
+        "getArchFlags": _nothing,
+        # memory
+        "emptyCache": memory.empty_cache,
+        "clearCublasWorkspaces": _nothing,  # what PyTorch's tests ask for before they look for leaks
+        "memoryStats": _checked(memory.statistics),
+        "resetPeakMemoryStats": _checked(memory.reset_peak),
+        "resetAccumulatedMemoryStats": _checked(memory.reset_accumulated),
+        "getMemoryFraction": _checked(memory.fraction),
+        "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(devices.check(ordinal), fraction),
+        "ipc_collect": _nothing,
+        # streams
+        "synchronize": lambda: streams.synchronize(devices.current()),
+        "sleep": streams.sleep,
+        "setStream": lambda **named: streams.make_current(streams.Stream(**named)),
+        "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
+        "isCurrentStreamCapturing": lambda: False,
+        "get_sync_debug_mode": lambda: 0,
+        "set_sync_debug_mode": _nothing,
+    }
+
+
+def _accelerator_functions() -> dict[str, Callable]:
+    """The functions `torch._C._accelerator_<name>`."""
+    return {
+        # devices
+        "getAccelerator": lambda: _CUDA,
+        "getDeviceIndex": devices.current,
+        "setDeviceIndex": devices.exchange,
+        "exchangeDevice": devices.exchange,
+        "maybeExchangeDevice": devices.exchange,
+        # memory
+        "isAllocatorInitialized": lambda: True,
+        "emptyCache": memory.empty_cache,
+        "emptyHostCache": _nothing,
+        "getDeviceStats": _checked(memory.statistics),
+        "getMemoryInfo": _checked(memory.free_and_total),
+        "resetPeakStats": _checked(memory.reset_peak),
+        "resetAccumulatedStats": _checked(memory.reset_accumulated),
+        # streams
+        "getStream": streams.current,
+        "setStream": streams.make_current,
+        "synchronizeDevice": _checked(streams.synchronize),
+    }
+
+
+def _nothing(*_: Any) -> None:
+    """What has no effect here."""
+
+
+def _checked(function: Callable[[int], Any]) -> Callable[[int], Any]:
+    """`function(ordinal)` for a device that exists."""
+    return lambda ordinal: function(devices.check(ordinal))

@@ -1,0 +1,134 @@
+"""Whether the ranks of a group call the same collective: where they do not, NCCL hangs or adds up garbage.
+
+Real GPUs give no error for most of this, so what raises here is marked as simulated only. Two ranks on one GPU are
+refused by NCCL itself, in the words used here (init.cc of NCCL): those of the NCCL that a torch of this version brings.
+The ranks tell each other over gloo, before each collective, what they are about to do.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import zlib
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+
+from vgpu.distributed import groups
+from vgpu.machine import devices
+
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
+_DTYPES = tuple(sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str))
+_HEAD = 5  # what stands before the counts
+# NCCL 2.30 has new words for two ranks on one GPU, and a variable that allows it; torch 2.13 brings 2.29.7, 2.14 2.30.7
+_MAY_SHARE = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 14)
+
+
+class Call(NamedTuple):
+    """What one rank is about to do."""
+
+    name: str
+    dtype: torch.dtype | None
+    reduction: int
+    root: int
+    ordinal: int
+    gives: list[int]  # elements, to each rank
+    takes: list[int]  # from each rank
+
+
+def check(found: groups.Route, call: Call) -> None:
+    """Return where all ranks of the group do the same.
+
+    Raises:
+        DistBackendError: if two ranks use one GPU.
+        RuntimeError: if the ranks differ in what they call, in dtype, reduction, root or number of elements, or if some
+            rank has changed its device and others have not.
+    """
+    told = _exchange(found, call)
+    gpus = tuple(row[_HEAD - 1] for row in told)
+    for rank, gpu in enumerate(gpus):
+        if gpu in gpus[:rank] and not _sharing():
+            raise _duplicate(gpus.index(gpu), rank, gpu)
+    _check_communicators(found, gpus)
+    size = found.size
+    for rank, row in enumerate(told):
+        same = row[: _HEAD - 1] == told[0][: _HEAD - 1]
+        given = all(row[_HEAD + k] == told[k][_HEAD + size + rank] for k in range(size))
+        if not (same and given):
+            raise _differ(told)
+
+
+def _exchange(found: groups.Route, call: Call) -> list[list[int]]:
+    number = zlib.crc32(call.name.encode())
+    dtype = -1 if call.dtype is None else _DTYPES.index(call.dtype)
+    mine = [number, dtype, call.reduction, call.root, _gpu(call.ordinal), *call.gives, *call.takes]
+    told = torch.empty(found.size * len(mine), dtype=torch.int64)
+    found.backend._allgather_base(told, torch.tensor(mine)).wait()
+    _names[number] = call.name
+    return told.view(found.size, -1).tolist()
+
+
+_names: dict[int, str] = {}  # of the collectives that this rank has called, by their numbers
+
+
+def _gpu(ordinal: int) -> int:
+    """A number for the GPU itself. A node of torchrun counts as a machine of its own, as does a host of NCCL_HOSTID."""
+    host = os.environ.get("NCCL_HOSTID") or socket.gethostname()
+    machine = zlib.crc32(f"{host}/{os.environ.get('GROUP_RANK', 0)}".encode())
+    return machine << 20 | (devices.physical(ordinal) + 1) << 12
+
+
+def _sharing() -> bool:
+    return _MAY_SHARE and os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE", "0") != "0"
+
+
+def _duplicate(first: int, second: int, gpu: int) -> Exception:
+    words = f"Duplicate GPU detected : rank {second} and rank {first} both on CUDA device {gpu & 0xFFFFF:x}"
+    if _MAY_SHARE:
+        words = (
+            "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this "
+            "configuration."
+        )
+    return dist.DistBackendError(
+        "NCCL error in: ncclCommInitRankConfig, invalid usage (run with NCCL_DEBUG=WARN for details)\n"
+        f"ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n{words}"
+    )
+
+
+def _check_communicators(found: groups.Route, gpus: tuple[int, ...]) -> None:
+    """NCCL has one communicator for each device of a rank; all ranks must come to the same one."""
+    if gpus in found.communicators:
+        return
+    known = [any(gpus[rank] == before[rank] for before in found.communicators) for rank in range(found.size)]
+    if any(known):
+        moved = [rank for rank, old in enumerate(known) if not old]
+        raise RuntimeError(
+            f"simulated only: rank {', '.join(map(str, moved))} communicates on a device that it has not used in this "
+            f"group before, and the others on theirs. On GPUs NCCL would hang. Does every rank call "
+            "torch.cuda.set_device before its first collective?"
+        )
+    found.communicators.append(gpus)
+
+
+def _differ(told: list[list[int]]) -> RuntimeError:
+    lines = [f"rank {rank}: {_described(row, len(told))}" for rank, row in enumerate(told)]
+    return RuntimeError(
+        "simulated only: the ranks of this group do not call the same collective. On GPUs NCCL would hang or give "
+        "wrong numbers.\n" + "\n".join(lines)
+    )
+
+
+def _described(row: list[int], size: int) -> str:
+    number, dtype, reduction, root = row[: _HEAD - 1]
+    gives, takes = row[_HEAD : _HEAD + size], row[_HEAD + size :]
+    name = _names.get(number, "another collective").strip("_")
+    kind = "" if dtype < 0 else f" of {str(_DTYPES[dtype]).removeprefix('torch.')}"
+    counts = f"{gives[0]} elements" if len({*gives, *takes}) == 1 else f"gives {gives} and takes {takes} elements"
+    return f"{name}{kind}, {counts}, reduction {_reduction(reduction)}, root {root}"
+
+
+def _reduction(number: int) -> Any:
+    kinds: Any = dist.ReduceOp.RedOpType
+    return next((name for name, kind in kinds.__members__.items() if int(kind) == number), number)

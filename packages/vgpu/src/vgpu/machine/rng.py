@@ -1,0 +1,264 @@
+"""Random numbers: one generator per virtual GPU, independent of the CPU's and of the other devices.
+
+A generator has the state of CUDA's Philox: a seed and an offset, 16 bytes, and every operator that draws moves the
+offset on. The numbers are not Philox's but the CPU's Mersenne twister's, started afresh for each operator from seed and
+offset: seeds reproduce, and so does any state that was kept, while values differ from real GPUs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from vgpu.base.patches import Patches
+from vgpu.machine import devices
+
+_STATE = struct.Struct("<QQ")  # seed and offset
+_STEP = 4  # an operator of CUDA's advances the offset by a multiple of this
+DEFAULT_SEED = 67280421310721  # of every default generator of PyTorch that nobody has seeded
+
+# Operators that draw from a generator they are given; factories such as `torch.rand` end in one of them.
+_TAKE_GENERATORS = (
+    # in place
+    "bernoulli_",
+    "cauchy_",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "normal_",
+    "random_",
+    "uniform_",
+    # into a new tensor, of the shape of an argument
+    "bernoulli",
+    "binomial",
+    "multinomial",
+    "normal",
+    "poisson",
+)
+
+
+class _Drawing(threading.local):
+    """Whether this thread runs an operator on behalf of a virtual tensor, whose host lies on the CPU."""
+
+    inside = False
+
+
+_drawing = _Drawing()
+_lock = threading.RLock()
+_generators: dict[int, VirtualGenerator] = {}
+CPUGenerator = torch.Generator
+
+
+class _GeneratorType(type(CPUGenerator)):  # type: ignore[misc]
+    """Makes every generator an instance of what stands in `torch.Generator`."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, CPUGenerator)
+
+
+class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
+    """`torch.Generator(device)`: a CPU generator that knows the device it was made for.
+
+    For a virtual GPU, seed and offset are the state; what the twister beneath holds between two operators is not.
+    """
+
+    _ordinal: int | None
+    _seed: int
+    _offset: int
+
+    def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
+        made = super().__new__(cls)
+        made._ordinal = devices.ordinal_of(device)
+        made._seed, made._offset = DEFAULT_SEED, 0
+        if made._ordinal is not None:
+            _known[made._cdata] = made  # type: ignore[attr-defined]
+        return made
+
+    def __init__(self, device: Any = "cpu") -> None:
+        super().__init__()
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """`cuda:k` for a generator of virtual GPU k."""
+        return devices.CPU if self._ordinal is None else devices.PUBLIC[self._ordinal]
+
+    def manual_seed(self, seed: int) -> VirtualGenerator:
+        """Start from `seed`, at offset 0."""
+        super().manual_seed(seed)  # refuses what is not a seed
+        self._seed, self._offset = seed % (1 << 64), 0
+        return self
+
+    def seed(self) -> int:
+        """Start from a seed that the operating system chooses, and return it."""
+        self._seed, self._offset = super().seed(), 0
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed that the generator started from."""
+        return super().initial_seed() if self._ordinal is None else self._seed
+
+    def get_state(self) -> torch.Tensor:
+        """Seed and offset, 8 bytes each; on the CPU, the twister's 5056 bytes."""
+        if self._ordinal is None:
+            return super().get_state()
+        return torch.frombuffer(bytearray(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8)
+
+    def set_state(self, new_state: torch.Tensor) -> VirtualGenerator:
+        """Go on from a state of `get_state`. Raises RuntimeError, in CUDA's words, for anything else."""
+        if self._ordinal is None:
+            super().set_state(new_state)
+            return self
+        if new_state.dtype is not torch.uint8 or new_state.is_cuda:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if new_state.numel() not in (_STATE.size, _STATE.size // 2):  # the second kind has no offset
+            raise RuntimeError("RNG state is wrong size")
+        kept = bytes(new_state.tolist()).ljust(_STATE.size, b"\0")
+        self._seed, self._offset = _STATE.unpack(kept)
+        return self
+
+    def graphsafe_get_state(self) -> VirtualGenerator:
+        """A generator in the state that this one has now."""
+        return self.clone_state()
+
+    def graphsafe_set_state(self, state: CPUGenerator) -> VirtualGenerator:
+        """Go on from the state of another generator."""
+        return self.set_state(state.get_state())
+
+    def clone_state(self) -> VirtualGenerator:
+        """A new generator of the same device in the same state."""
+        device = devices.CPU if self._ordinal is None else devices.INTERNAL[self._ordinal]
+        return VirtualGenerator(device).set_state(self.get_state())
+
+    def get_offset(self) -> int:
+        """How far the numbers drawn from the seed have gone. Raises RuntimeError on the CPU."""
+        return super().get_offset() if self._ordinal is None else self._offset  # type: ignore[misc]
+
+    def set_offset(self, offset: int) -> VirtualGenerator:
+        """Go to an offset, a multiple of 4. Raises RuntimeError on the CPU."""
+        if self._ordinal is None:
+            super().set_offset(offset)  # type: ignore[misc]
+        if offset % _STEP:
+            raise RuntimeError("offset must be a multiple of 4")
+        self._offset = offset
+        return self
+
+    def start_draw(self) -> None:
+        """Start the twister for one operator, and move the offset on. The first one draws as the CPU does."""
+        start = self._seed if not self._offset else _mixed(self._seed, self._offset)
+        super().manual_seed(start)
+        self._offset += _STEP
+
+
+def _mixed(seed: int, offset: int) -> int:
+    """A seed of 32 bits, which is all the twister reads; every bit of both counts (MurmurHash3's last step)."""
+    mixed = (seed ^ (offset * 0x9E3779B97F4A7C15)) % (1 << 64)
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        mixed = ((mixed ^ (mixed >> 33)) * factor) % (1 << 64)
+    return mixed >> 32
+
+
+# C++ hands operators a fresh Python object for the generator it was given; its address tells which one it is.
+_known: weakref.WeakValueDictionary[int, VirtualGenerator] = weakref.WeakValueDictionary()
+
+
+def install(patches: Patches) -> None:
+    """Replace `torch.Generator`, give each device its default generator, and watch who draws from it."""
+    _generators.clear()
+    patches.set(torch, "Generator", VirtualGenerator)
+    patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
+    _refuse_on_cpu(patches)
+
+
+def _refuse_on_cpu(patches: Patches) -> None:
+    """Let operators on CPU tensors refuse a virtual GPU's generator, which is a CPU generator to C++."""
+    for name in _TAKE_GENERATORS:
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if "out" not in overload and any(a.name == "generator" for a in op._schema.arguments):
+                qualified = name if overload == "default" else f"{name}.{overload}"
+                patches.kernel(qualified, _on_cpu(op.redispatch), "BackendSelect")
+
+
+def _on_cpu(redispatch: Callable) -> Callable:
+    cpu_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
+    def draw(*args: Any, generator: Any = None, **kwargs: Any) -> Any:
+        backend = next((x.device.type for x in args if isinstance(x, torch.Tensor)), "cpu")
+        if backend != "cpu":  # meta, say: none of our business
+            keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, torch._C._dispatch_key_for_device(backend)))
+            return redispatch(keys, *args, generator=generator, **kwargs)
+        if generator is not None and not _drawing.inside and generator._cdata in _known:
+            raise RuntimeError("Expected a 'cpu' device type for generator but found 'cuda'")
+        return redispatch(cpu_keys, *args, generator=generator, **kwargs)
+
+    return draw
+
+
+def generator(ordinal: int) -> VirtualGenerator:
+    """The default generator of one device."""
+    if ordinal not in _generators:
+        made = VirtualGenerator(devices.INTERNAL[ordinal])
+        made.manual_seed(DEFAULT_SEED)
+        _generators[ordinal] = made
+    return _generators[ordinal]
+
+
+# What decides, in operators that draw for dropout, whether they draw at all: a probability of 0 and "not in training".
+_PROBABILITIES = ("dropout_p", "dropout")
+_IN_TRAINING = ("train", "training")
+
+
+def draws(func: torch._ops.OpOverload) -> Callable[[tuple, dict | None], bool] | None:
+    """Whether a call of an operator draws, given its arguments; None for the operators that never do.
+
+    Without dropout CUDA's kernels leave the generator where it was: those of dropout itself, and those of attention
+    (flash_api.cpp and attention.cu in aten/src/ATen/native/transformers/cuda).
+    """
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        return None
+    arguments = func._schema.arguments
+    places = [(i, a.name) for i, a in enumerate(arguments) if a.name in (*_PROBABILITIES, *_IN_TRAINING)]
+
+    def draws_now(args: tuple, kwargs: dict | None) -> bool:
+        for place, name in places:
+            given = args[place] if place < len(args) else (kwargs or {}).get(name, arguments[place].default_value)
+            if given is False or (given == 0 and name in _PROBABILITIES):
+                return False
+        return True
+
+    return draws_now
+
+
+@contextlib.contextmanager
+def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool) -> Iterator[None]:
+    """Let the operator called inside draw from the device's generator and leave the CPU's where it was."""
+    given = kwargs.get("generator")
+    if given is not None and given._cdata not in _known:
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+    if takes_generator:
+        drawn_from = generator(ordinal) if given is None else _known[given._cdata]
+        kwargs["generator"] = drawn_from
+        outer, _drawing.inside = _drawing.inside, True
+        try:
+            with _lock:
+                drawn_from.start_draw()
+                yield
+        finally:
+            _drawing.inside = outer
+        return
+    shared, own = torch.default_generator, generator(ordinal)
+    with _lock:
+        before = shared.get_state()
+        own.start_draw()
+        shared.set_state(CPUGenerator.get_state(own))
+        try:
+            yield
+        finally:
+            shared.set_state(before)

@@ -1,0 +1,152 @@
+"""What a pytest session on virtual GPUs says at its end, and the two options that make it fail.
+
+The facts come from all processes of the session (record.py): workers of xdist, spawned children, ranks of torchrun.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import shutil
+import tempfile
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from vgpu.base import record
+from vgpu.machine import memory
+from vgpu.starting import banner
+
+# Words in a reason, in a marker's name or in the decorators of a test that asks for GPUs.
+_ASKS = re.compile(r"gpu|cuda|nccl|accelerator|multi[ _-]?device|device_count|[2-9]\d* devices", re.IGNORECASE)
+# The opposite: a decorator that skips a test of the CPU because there are GPUs.
+_CPU_ONLY = re.compile(r"skip_?if\(\s*torch\.cuda\.(is_available\(\)\s*[,)]|device_count\(\)\s*>)", re.IGNORECASE)
+_LEADING = 3  # lines above a call of `skip` that may say why it is reached
+
+
+class Run:
+    """One session: counts the tests that used a virtual GPU, and names those that should have."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.is_worker = hasattr(config, "workerinput")  # of xdist: it records, and the controller reports
+        self.used: set[str] = set()
+        self.skipped: list[str] = []
+        self.unsimulated: list[str] = []
+        if not self.is_worker:
+            self.folder = tempfile.mkdtemp(prefix="vgpu-record-")
+            environment = pytest.MonkeyPatch()
+            environment.setenv(record.FOLDER, self.folder)
+            config.add_cleanup(environment.undo)
+            config.add_cleanup(lambda: shutil.rmtree(self.folder, ignore_errors=True))
+
+    def pytest_report_header(self) -> str:
+        return f"vgpu: {banner.machine()}"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        before = memory.marks()
+        result = yield
+        if memory.used_since(before):
+            record.write(record.USED, test=item.nodeid)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report = yield
+        if report.skipped and not hasattr(report, "wasxfail"):
+            reason, (path, line) = _reason(report), _place(report)
+            by_mark = line == (item.location[1] or 0) + 1  # then the place is the test's own first line
+            if _asks(reason, _about(item), "" if by_mark else _leading(path, line)):
+                record.write(record.SKIPPED, reason, item.nodeid)
+        return report
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped and _asks(_reason(report), "", _leading(*_place(report))):
+            record.write(record.SKIPPED, _reason(report), report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.is_worker:
+            return
+        expected = [re.compile(line) for line in self.config.getini("vgpus_expected")]
+        for kind, test, what in record.read(self.folder):
+            if kind == record.USED:
+                self.used.add(test)
+                continue
+            line = f"{test}: {what}"
+            if not any(pattern.search(line) for pattern in expected):
+                (self.skipped if kind == record.SKIPPED else self.unsimulated).append(line)
+        self.used -= {_test(line) for line in self.skipped}
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._fails():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _fails(self) -> bool:
+        option = self.config.getoption
+        return bool((option("vgpus_no_skips") and self.skipped) or (option("vgpus_strict") and self.unsimulated))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        option = self.config.getoption
+        if option("vgpus_no_skips"):
+            _list(terminalreporter, "skipped although they ask for GPUs (--vgpus-no-skips)", self.skipped)
+        if option("vgpus_strict"):
+            _list(terminalreporter, "met what virtual GPUs do not simulate (--vgpus-strict)", self.unsimulated)
+        told = [f"{len(self.used)} test{'s' * (len(self.used) != 1)} ran on virtual GPUs"]
+        if self.skipped:
+            told.append(f"skipped although they ask for GPUs: {len(self.skipped)}")
+        if self.unsimulated:
+            told.append(f"met what is not simulated: {len({_test(line) for line in self.unsimulated})}")
+        terminalreporter.write_line(f"vgpu: {'; '.join(told)}", **({"red": True} if self._fails() else {}))
+
+
+def _test(line: str) -> str:
+    return line.split(": ")[0]
+
+
+def _list(reporter: Any, title: str, lines: list[str]) -> None:
+    if lines:
+        reporter.section(title, sep="-", red=True)
+        for line in lines:
+            reporter.write_line(line)
+
+
+def _reason(report: Any) -> str:
+    """Why a test or a module was skipped."""
+    found = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return found.removeprefix("Skipped: ")
+
+
+def _place(report: Any) -> tuple[str, int]:
+    """File and line of what skipped it."""
+    return report.longrepr[:2] if isinstance(report.longrepr, tuple) else ("", 0)
+
+
+def _leading(path: str, line: int) -> str:
+    """The line that called `skip`, and those above that may say why it was reached."""
+    found: list[str] = []
+    for number in range(line, max(0, line - _LEADING - 1), -1):
+        found.append(linecache.getline(str(path), number))
+        if found[-1].lstrip().startswith(("def ", "class ", "@")):
+            break
+    return "".join(found)
+
+
+def _asks(reason: str, about: str, leading: str) -> bool:
+    """Whether what was skipped asks for GPUs: the reason says so, or the decorators, or the lines that skip."""
+    if _ASKS.search(reason):
+        return True
+    return any(_ASKS.search(text) and not _CPU_ONLY.search(text) for text in (about, leading))
+
+
+def _about(item: pytest.Item) -> str:
+    """The names of a test's markers, and its decorators and those of its class."""
+    text = [mark.name for mark in item.iter_markers()]
+    for thing in (getattr(item, "obj", None), getattr(item, "cls", None)):
+        try:
+            source = inspect.getsource(inspect.unwrap(thing)) if thing is not None else ""
+        except (OSError, TypeError):
+            continue
+        text.append(re.split(r"^\s*(?:async )?(?:def|class) ", source, maxsplit=1, flags=re.MULTILINE)[0])
+    return "\n".join(text)

@@ -1,0 +1,352 @@
+"""What happens when an operator meets virtual tensors: devices are checked, the CPU kernel runs, the result is placed.
+
+Facts of an operator's schema are worked out once (`_Plan`); a call itself is one pass over its arguments.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet
+
+from vgpu.attention import kernels as attention_kernels
+from vgpu.attention import scaled_dot_product
+from vgpu.base import errors
+from vgpu.base.patches import Patches
+from vgpu.distributed import collectives
+from vgpu.machine import devices, memory, rng
+from vgpu.operators import custom
+from vgpu.tensors.tensor import KINDS, VirtualTensor, view, wrap
+
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
+# Names of this file are found faster than attributes of torch, and `run` is called for every operator.
+_Tensor = torch.Tensor
+_strided = torch.strided
+_detach = torch.ops.aten.detach.default
+_in_inference = torch.is_inference_mode_enabled
+_included = torch._C._dispatch_tls_local_include_set
+_excluded = torch._C._dispatch_tls_local_exclude_set
+
+_LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add(DispatchKey.ZeroTensor)
+_FACTORIES = DispatchKeySet(DispatchKey.BackendSelect)
+_CPU = DispatchKeySet(DispatchKey.CPU)
+
+# Types that an operator may be given and that say nothing about devices.
+_SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
+
+# Operators whose indices may lie on the CPU, whatever the device of the tensor they index.
+_INDEXING = frozenset(
+    (
+        "index",
+        "index_put",
+        "index_put_",
+        "_index_put_impl_",
+        "_unsafe_index",
+        "_unsafe_index_put",
+    )
+)
+# Operators that take tensors of several devices on real GPUs.
+_MIXED = frozenset(
+    (
+        *_INDEXING,
+        # copies from one device to another
+        "copy",
+        "copy_",
+        "_to_copy",
+        "_foreach_copy",
+        "_foreach_copy_",
+        "set_data",
+        # they look at the shape of their second argument, not at its values
+        "resize_as_",
+        "is_same_size",
+        "_has_same_storage_numel",
+        "_new_zeros_with_same_feature_meta",
+        # methods.py has checked the devices, in words of its own
+        "set_",
+        # a copy into a part of the first argument
+        "slice_scatter",
+        "select_scatter",
+        "diagonal_scatter",
+        "as_strided_scatter",
+        # they read the numbers of one argument, lengths or places of cuts, on the host
+        "_pack_padded_sequence",
+        "_pad_packed_sequence",
+        "_pack_padded_sequence_backward",
+        "tensor_split",
+        "ctc_loss",
+        "_ctc_loss",
+    )
+)
+# Operators that change the shape or the storage of an argument and are not tagged as such.
+_RESHAPES = frozenset(
+    (
+        "resize_",
+        "resize_as_",
+        "resize_as_sparse_",
+        "set_",
+        "as_strided_",
+        "copy_sparse_to_sparse_",
+    )
+)
+
+
+class _Plan:
+    """What `run` must know of one operator."""
+
+    def __init__(self, func: torch._ops.OpOverload) -> None:
+        schema = func._schema
+        name = schema.name.removeprefix("aten::")
+        if name.startswith("_nested"):
+            raise errors.not_simulated("nested tensors")
+        arguments = schema.arguments
+        self.names = [a.name for a in arguments]
+        self.written = frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write)
+        self.lists = [i for i, a in enumerate(arguments) if a.name in self.written and "List" in str(a.type)]
+        self.by_place = name.startswith("_foreach_")  # its lists may have another device at each place
+        self.has_device = "device" in self.names
+        self.mixed = name in _MIXED
+        self.random = rng.draws(func)
+        # The operator that chooses among those for attention is met in inference mode alone.
+        self.chooses = scaled_dot_product.attention if func is scaled_dot_product.OPERATOR else None
+        self.kernel = attention_kernels.KERNELS.get(func, func)  # what runs on the hosts
+        self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
+        self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
+        self.composite = func._can_decompose()
+        self.foreign = func.namespace not in ("aten", "prims", "prim")  # may have kernels that users wrote in Python
+        self.collective = collectives.Collective(func) if collectives.is_collective(func) else None
+        self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
+        aliased = [r.alias_info for r in schema.returns]
+        self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
+        self.nests = not (self.shares or torch.Tag.pointwise in func.tags)  # may call operators on views of its own
+        # For results that are an argument itself (in-place, out=): where to find it.
+        self.alters = tuple(self._source(a, arguments) for a in aliased) if self.written and self.shares else None
+
+    @staticmethod
+    def _source(alias: Any, arguments: Any) -> int | None:
+        if alias is None or not alias.is_write:
+            return None
+        for position, argument in enumerate(arguments):
+            if argument.alias_info is not None and argument.alias_info.before_set == alias.before_set:
+                return position
+        return None
+
+
+_plans: dict[Any, _Plan] = {}
+
+
+def install(patches: Patches) -> None:
+    """Give the tensor class its dispatcher; the class stands below this file and cannot import it.
+
+    Nothing of PyTorch is replaced, and nothing is put back: tensors that outlive `disable` still compute.
+    """
+    VirtualTensor.run_operator = staticmethod(run)
+
+
+def _after_fork() -> None:
+    """The tensors of a process that has used a device are of no use in its forked children, as on GPUs."""
+    if devices.in_bad_fork():
+        VirtualTensor.run_operator = staticmethod(_forked)
+
+
+def _forked(func: Any, args: tuple, kwargs: dict | None) -> Any:
+    raise errors.of_cuda("initialization error", "A forked process cannot use the GPUs of its parent: spawn it.")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
+    """Run one operator whose arguments hold at least one virtual tensor."""
+    if func is _detach:  # one call in four: autograd's, for what it saves, and the replicas'
+        return view(args[0]._host.detach(), args[0]._ordinal)
+    plan = _plans.get(func)
+    if plan is None:
+        plan = _plans[func] = _Plan(func)
+    # Elsewhere autograd has taken operators that are made of others apart already.
+    if plan.composite and plan.chooses is None and _in_inference():
+        result = func.decompose(*args, **(kwargs or {}))
+        if result is not NotImplemented:
+            return result
+    if plan.chooses is not None:
+        return plan.chooses(*args, **(kwargs or {}))
+    if plan.foreign:
+        keys = custom.kernel(func)
+        if keys is not None:
+            return func.redispatch(keys, *args, **(kwargs or {}))
+    host_args, ordinal, mixed = _unwrap_all(args, -1, False)
+    host_kwargs = {}
+    if kwargs:
+        values, ordinal, mixed = _unwrap_all(kwargs.values(), ordinal, mixed)
+        host_kwargs = dict(zip(kwargs, values, strict=True))
+    if mixed and plan.by_place and len(args[0]) > 1:
+        return _one_by_one(func, plan, args, kwargs or {})
+    if mixed and not _one_device(func, plan, args, kwargs or {}):
+        return func(*host_args, **host_kwargs)
+    if plan.collective is not None:
+        return _communicate(func, plan, host_args, host_kwargs, args, kwargs, ordinal)
+    target: int | None = ordinal
+    if plan.has_device:
+        device = host_kwargs.get("device")
+        if device is not None:
+            target = devices.ordinal_of(device)
+            host_kwargs["device"] = devices.CPU if target is not None else device
+        host_kwargs.pop("pin_memory", None)
+    try:
+        if plan.random is not None and plan.random(args, kwargs):
+            with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
+                result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
+        elif plan.nests:
+            result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
+        else:
+            result = func(*host_args, **host_kwargs)
+    except RuntimeError as error:
+        memory.raise_if_too_large(error, ordinal)
+        raise
+    for position in plan.lists:  # the kernels of single tensors do not run, which would count what they change
+        torch.autograd.graph.increment_version(_argument(plan, args, kwargs, position))
+    if plan.alters is not None:
+        return _altered(plan, args, kwargs or {}, result, ordinal)
+    if target is None:
+        return result
+    if plan.splits:
+        return wrap(result[0], target), result[1]
+    return _wrapped(result, target, view if plan.shares else wrap)
+
+
+def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: Any, kwargs: Any, ordinal: int) -> Any:
+    """Run a collective over the group that takes CPU tensors."""
+    collective: Any = plan.collective
+    hosts, found = collective.routed(hosts, ordinal)
+    result = collectives.uneven(collective, hosts, found)
+    if result is None:
+        result = collectives.mean_of_integers(func, collective, hosts, found)
+    if result is None:
+        result = func(*hosts, **host_kwargs)
+    if not collective.functional:
+        collectives.remember(found, result)
+        # The tensors that were written to, not their hosts: autograd hangs its warning on what is returned.
+        return (args[0], *result[1:]) if isinstance(result, tuple) else result
+    if plan.alters is not None:
+        return _altered(plan, args, kwargs or {}, result, ordinal)
+    return _wrapped(result, ordinal, wrap)
+
+
+def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:
+    """Call the CPU kernel with the conjugate and negative bits honoured.
+
+    Inside `__torch_dispatch__` PyTorch ignores them: a kernel that makes a conjugate view of its own and passes it on,
+    as linalg_pinv does, would compute with the values unconjugated. What kernels of dense tensors make for themselves
+    is known to lie on the CPU and need not pass through factories.py.
+    """
+    for x in args:
+        dense = dense and not (isinstance(x, _Tensor) and x.layout is not _strided)
+    include, exclude = _included(), _excluded() - _LAZY_BITS
+    if dense:
+        include, exclude = include | _CPU, exclude | _FACTORIES
+    with torch._C._ForceDispatchKeyGuard(include, exclude):
+        return func(*args, **kwargs)
+
+
+def _unwrap_all(items: Any, ordinal: int, mixed: bool) -> tuple[list, int, bool]:
+    """The items with virtual tensors replaced by their hosts, the device seen first, and whether there were several."""
+    out = []
+    for x in items:
+        kind = type(x)
+        if kind in KINDS:
+            if ordinal == -1:
+                ordinal = x._ordinal
+            elif ordinal != x._ordinal:
+                mixed = True
+            x = x._host
+        elif kind in _SCALARS:
+            pass
+        elif isinstance(x, (list, tuple)):
+            x, ordinal, mixed = _unwrap_all(x, ordinal, mixed)
+        elif isinstance(x, _Tensor):
+            mixed = True
+        out.append(x)
+    return out, ordinal, mixed
+
+
+def _wrapped(result: Any, ordinal: int, put: Any) -> Any:
+    kind = type(result)
+    if kind is _Tensor:
+        return put(result, ordinal)
+    if kind is tuple or kind is list:
+        return kind(_wrapped(r, ordinal, put) for r in result)
+    return result
+
+
+def _altered(plan: _Plan, args: tuple, kwargs: dict, result: Any, ordinal: int) -> Any:
+    """Results of in-place and out= operators: the very argument that was written to."""
+    results = result if isinstance(result, tuple) else (result,)
+    out = []
+    for one, source in zip(results, plan.alters or (), strict=True):
+        if source is None:
+            out.append(_wrapped(one, ordinal, wrap))
+            continue
+        argument = _argument(plan, args, kwargs, source)
+        if plan.resizes and type(argument) in KINDS:
+            _follow(argument)
+        out.append(argument)
+    return tuple(out) if isinstance(result, tuple) else out[0]
+
+
+def _argument(plan: _Plan, args: tuple, kwargs: dict | None, position: int) -> Any:
+    """An argument that was given by position or by name."""
+    return args[position] if position < len(args) else (kwargs or {})[plan.names[position]]
+
+
+def _follow(outer: VirtualTensor) -> None:
+    """Give the outer tensor the shape and storage its host got from resize_, set_, squeeze_ and the like."""
+    host = outer._host
+    torch._C.TensorBase.data.__set__(outer, wrap(host, outer._ordinal))  # type: ignore[attr-defined]
+
+
+def _one_by_one(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> Any:
+    """An operator on lists whose places lie on several devices: one place after the other, as on real GPUs."""
+    found = []
+    for place in range(len(args[0])):
+        one, named = ([[x[place]] if isinstance(x, (list, tuple)) else x for x in xs] for xs in (args, kwargs.values()))
+        found.append(func(*one, **dict(zip(kwargs, named, strict=True))))
+        for position in plan.lists:  # `run` has counted those of virtual tensors
+            changed = _argument(plan, args, kwargs, position)[place]
+            if type(changed) not in KINDS:
+                torch.autograd.graph.increment_version(changed)
+    return None if found[0] is None else [one for (one,) in found]
+
+
+def _one_device(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> bool:
+    """Raise what a GPU raises for these devices, or return whether the result lies on one.
+
+    The rules: copies go anywhere; index operators read indices on the host too; a 0-dim CPU tensor is a number,
+    unless it is written to; where one tensor is on "meta", all of the operator is.
+    """
+    name = func._schema.name.removeprefix("aten::")
+    if plan.mixed and name not in _INDEXING:
+        return True
+    given = [(plan.names[i], x) for i, x in enumerate(args)] + list(kwargs.items())
+    named: list[tuple[str, torch.Tensor]] = []
+    for key, value in given:
+        if name in _INDEXING and key == "indices":
+            on = args[0].device
+            if any(isinstance(i, _Tensor) and i.is_cuda and i.device != on for i in value):
+                raise RuntimeError(
+                    f"indices should be either on {'cpu or on ' if on.type == 'cuda' else ''}"
+                    f"the same device as the indexed tensor ({on})"
+                )
+            continue
+        for leaf in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(leaf, _Tensor) and (leaf.is_cuda or leaf.dim() or key in plan.written):
+                named.append((key, leaf))
+    if any(t.is_meta for _, t in named):
+        return False
+    if len({t.device for _, t in named}) > 1:
+        raise errors.mismatch(func, named)
+    if named and not named[0][1].is_cuda:  # a 0-dim CPU tensor is a number; a GPU tensor among CPU ones is not
+        raise errors.mismatch(func, named)
+    return True

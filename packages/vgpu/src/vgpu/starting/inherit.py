@@ -1,0 +1,48 @@
+"""What a virtual program leaves in its environment, so that the interpreters it starts are virtual, too.
+
+`VGPUS` and its companions say which machine; PYTHONPATH names a folder whose `sitecustomize.py` reads them at start-up.
+Interpreters that ignore their environment (`python -I`, `python -E`) are not reached. `startup.py` does the rest.
+
+Children of `multiprocessing` are told in another way (processes.py): what they unpickle first is a call of `resume`.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+GPUS, MEMORY, PROFILE = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE"
+QUIET = "VGPUS_QUIET"  # 1: nobody needs to hear that real GPUs are hidden
+CHILDREN = str(Path(__file__).parents[1] / "children")
+
+
+def for_children(gpus: int, memory: int | str | None = None, profile: str | None = None) -> dict[str, str]:
+    """The variables to add to the environment of a process whose children are to have this machine.
+
+    Args:
+        gpus: how many virtual GPUs a child gets.
+        memory: of each, in bytes or as text such as "64MiB"; without it, the profile's, or the default.
+        profile: which GPU they are, as in "h100".
+    """
+    before = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHILDREN)]
+    told = {GPUS: str(gpus), QUIET: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
+    chosen = {MEMORY: memory, PROFILE: profile}
+    return told | {name: str(value) for name, value in chosen.items() if value is not None}
+
+
+def resume(environment: dict[str, str], call: bytes) -> None:
+    """Give this process, a child of `multiprocessing`, the machine of its parent.
+
+    It may be unpickled in a process that has imported nothing yet, with startup.py waiting for torch (a child of a
+    fork server): this file does without torch, and lets torch come before any file of this package that needs it.
+
+    Args:
+        environment: variables that are the parent's by now; a fork server has those of the time it was started.
+        call: a function and its arguments, pickled for themselves because their file needs torch.
+    """
+    os.environ |= environment
+    import torch  # noqa: F401
+
+    function, arguments = pickle.loads(call)
+    function(*arguments)

@@ -1,0 +1,1 @@
+"""Tensors on virtual GPUs: how they are made, moved, saved and subclassed."""
