@@ -1,6 +1,6 @@
-"""What goes wrong on several GPUs: found in code (lint), told from its error text (explain), looked for here (doctor).
+"""Find what goes wrong on several GPUs: `lint` in code, `explain` from an error text, `doctor` on a machine.
 
-Standard library only: who needs it may be somebody whose torch does not work.
+The package imports the standard library alone, because its user may be somebody whose torch does not work.
 """
 
 __version__ = "0.1.0"

@@ -13,7 +13,7 @@ from multigpu.failures.question import nearest, topic
 from multigpu.shown import show
 
 NO_MATCH, BAD_INPUT = 1, 2
-SHOWN = 3  # one traceback seldom has more than one cause: the first is told, two more are named by their titles
+SHOWN = 3  # one traceback seldom has more than one cause: the first is explained, two more are named by their titles
 GUESS = "This text holds no sure sign of an entry. A guess, by its words; paste the whole traceback for an answer:\n"
 TOPIC = "This names a topic and not a failure. A guess: it is one of these; name it, or paste the message:\n"
 UNKNOWN = 'the catalogue knows nothing about this text; "--list" names all its entries'
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _text(given: str) -> str:
     if not given:
-        piped = getattr(sys.stdin, "buffer", None)  # not there where a program has put a stream of its own
+        piped = getattr(sys.stdin, "buffer", None)  # missing if a program has put a stream of its own there
         return _decoded(piped.read()) if piped is not None else sys.stdin.read()
     # A message can be longer than a file name may be, and hold characters that none may: asking would raise.
     looks_like_file = len(given) < 200 and "\n" not in given and Path(given).is_file()
@@ -99,7 +99,7 @@ def _misspelt(name: str) -> list[str]:
 
 
 def told(entry: Failure) -> str:
-    """An entry as the terminal shows it."""
+    """The text of an entry for the terminal."""
     lines = [f"{entry.id}: {entry.title} [{entry.marks}]"]
     lines += _labelled("cause", entry.cause) + (_labelled("check", entry.check) if entry.check else [])
     lines += _labelled("fix", entry.fix)

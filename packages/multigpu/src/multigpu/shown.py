@@ -1,4 +1,4 @@
-"""What the commands print, to a reader who may have read enough."""
+"""Print the output of the commands, also into a pipe that its reader may close early."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
-"""Is this machine ready for several GPUs, real or virtual? `python -m multigpu doctor [--real] [--json]`.
+"""Check whether a machine is ready for several GPUs, real or virtual: `python -m multigpu doctor [--real] [--json]`.
 
-Standard library only: the doctor has to work where torch does not. Whatever could crash or hang happens in a child
-process with a time limit, and each failure names its fix.
+The doctor imports the standard library alone, because it has to work if torch does not. Whatever could crash or hang
+runs in a child process with a time limit, and each failure names its fix.
 """
 
 import argparse
@@ -27,7 +27,7 @@ START_OVER = "`make clean`, then `make lab` (or `python tasks.py clean`, `python
 
 
 def in_project() -> bool:
-    """Whether the doctor was called in a checkout of the notebooks, whose own commands mend its environment."""
+    """Whether the doctor runs in a checkout of the notebooks, which has commands of its own to mend an environment."""
     return Path("tasks.py").is_file() and Path("notebooks").is_dir()
 
 
@@ -126,7 +126,7 @@ def check_kernel() -> Finding:
 
 
 def check_writing() -> Finding:
-    """Notebooks are saved where they lie, and runs written beside them."""
+    """Notebooks are saved in their own folder, and runs are written beside them, so both must be writable."""
     for place in (Path.cwd(), Path(tempfile.gettempdir())):
         try:
             with tempfile.TemporaryFile(dir=place) as file:
@@ -177,12 +177,12 @@ def check_scatter() -> Finding:
 
 AT_ONCE = (check_python, check_writing, check_port, check_torch)
 ON_TORCH = (check_devices, check_handshake)
-# What an environment need not have, and what is asked about it where it has it, or where the notebooks need it.
+# Checks of packages that an environment need not have: they run if it has the package, or if the notebooks need it.
 OPTIONAL = {"torchvision": check_torchvision, "vgpu": check_scatter, "jupyterlab": check_kernel}
 
 
 def examine() -> list[Finding]:
-    """Every check, in the order in which to mend things; what needs torch is left out when torch is the trouble."""
+    """All checks, in the order in which to mend things; those that need torch are left out if torch does not work."""
     findings = [check() for check in AT_ONCE]
     wanted = {name: check for name, check in OPTIONAL.items() if installed(name) or in_project()}
     rest = [*ON_TORCH, *wanted.values()] if findings[-1].ok else [wanted[n] for n in wanted if n == "jupyterlab"]
@@ -191,7 +191,7 @@ def examine() -> list[Finding]:
 
 
 def report(findings: list[Finding]) -> str:
-    """One line a check, the fix below what failed, and a closing line."""
+    """A line for each check, with the fix below a failed one, and a line that sums up."""
     lines = []
     for finding in findings:
         lines.append(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.check:<12} {finding.message}")

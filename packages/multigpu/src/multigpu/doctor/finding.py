@@ -1,4 +1,4 @@
-"""What the doctor finds, check by check."""
+"""The outcome of each check of the doctor."""
 
 from dataclasses import dataclass
 

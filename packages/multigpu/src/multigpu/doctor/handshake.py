@@ -1,6 +1,6 @@
-"""Two processes shake hands over gloo: `python -m multigpu.doctor.handshake` prints what each rank summed.
+"""Two processes shake hands over gloo: `python -m multigpu.doctor.handshake` prints the sum that each rank got.
 
-A file of its own because spawned workers import the module they come from, and the doctor must start without torch.
+This has a file of its own, because spawned workers import their module, and the doctor must start without torch.
 """
 
 import multiprocessing
@@ -32,8 +32,8 @@ def handshake() -> list[float]:
     Raises:
         RuntimeError: a worker ended with an error or did not end in time; its own message is on stderr.
     """
-    # To import torch takes each process seconds. On Linux this one, which has used no thread, can be copied instead;
-    # macOS has libraries that may not be used in a copy, and Windows copies no process.
+    # Importing torch takes a process seconds. On Linux this process, which has not used threads, can be copied instead;
+    # macOS has libraries that may not be used in a copy, and Windows cannot copy a process.
     linux = sys.platform == "linux"
     context = multiprocessing.get_context("fork") if linux else multiprocessing.get_context("spawn")
     results = context.SimpleQueue()

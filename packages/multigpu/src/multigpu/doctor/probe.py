@@ -1,4 +1,4 @@
-"""Ask a child process what could crash or hang its parent."""
+"""Run in a child process what could crash or hang its parent."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Probe:
-    """What a child process did: whether it ended well, what it printed, and its last line of complaint."""
+    """The outcome of a child process: whether it ended well, what it printed, and the last line of its errors."""
 
     ok: bool
     printed: str
@@ -18,8 +18,16 @@ class Probe:
 
 
 def probe(*arguments: str, seconds: float = SECONDS) -> Probe:
-    """Run this interpreter with these arguments; a crash, a hang or a missing answer becomes a Probe that is not ok."""
-    # In an empty folder: `-c` puts the working folder first on the path, and a reader's own torch.py may lie in it.
+    """Run this interpreter in a child process that may crash or hang.
+
+    Args:
+        arguments: what follows `python` on the command line.
+        seconds: the process is ended after this time.
+
+    Returns:
+        What it printed. After a crash, a hang or an error the Probe is not ok; nothing is raised.
+    """
+    # In an empty folder: `-c` puts the working folder first on the path, and it may hold a torch.py of the user's own.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:
         try:
             child = subprocess.run(

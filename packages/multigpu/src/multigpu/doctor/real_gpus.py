@@ -1,7 +1,7 @@
-"""Hangs and wrong numbers that are not your code: do the GPUs of this machine reach each other?
+"""Check whether the GPUs of this machine reach each other: `python -m multigpu doctor --real`.
 
-`python -m multigpu doctor --real`. Standard library only, each question in a child process with a time limit, since a
-broken path between two GPUs shows itself in a program that never ends.
+A broken path between two GPUs makes programs hang, or compute wrong numbers, whatever their code is. So each question
+is asked in a child process with a time limit, and this module imports the standard library alone.
 
 Sources: NVIDIA, NCCL user guide, Troubleshooting (ACS, GPU Direct); NVIDIA/nccl issues 257 (2019) and 2079 (2026): an
 IOMMU, or PCI access control, in the way of copies from GPU to GPU.
@@ -45,13 +45,13 @@ print(json.dumps([".".join(map(str, nccl.version())), right]))
 
 
 def ask(code: str, **environment: str) -> Probe:
-    """Run a question in a child of its own, with these variables beside its environment."""
+    """Run the code of a question in a child process, with these variables added to its environment."""
     lines = [f"import os; os.environ.update({environment!r})", code] if environment else [code]
     return probe("-c", "\n".join(lines), seconds=SECONDS)
 
 
 def examine_gpus() -> Iterator[Finding]:
-    """What is there, who reaches whom, whether what arrives is right, and whether NCCL comes to an end."""
+    """List the GPUs, and check which of them copy directly, whether copies are right, and whether NCCL ends."""
     found = ask(DEVICES)
     if not found.ok:
         yield Finding("gpus", False, f"torch cannot be asked: {found.complaint}", "run `doctor` without --real first")
@@ -79,7 +79,7 @@ def check_iommu() -> Finding:
 
 
 def check_peers() -> Finding:
-    """Who may copy directly to whom; a path through the host is slower, not wrong."""
+    """Which GPUs may copy directly to which; a path through the host is slower, but not wrong."""
     found = ask(PEERS)
     if not found.ok:
         return Finding("peers", False, f"asking who reaches whom: {found.complaint}", IN_THE_WAY)
@@ -102,7 +102,7 @@ def check_copies() -> Finding:
 
 
 def check_nccl() -> Finding:
-    """An all_reduce over all GPUs; where it fails, once more without direct copies, which tells what is to blame."""
+    """Run an all_reduce over all GPUs. If it fails, run it without direct copies, to see whether they are to blame."""
     found = ask(ALL_REDUCE)
     if found.ok:
         version, right = json.loads(found.printed)

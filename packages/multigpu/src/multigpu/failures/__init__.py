@@ -1,7 +1,7 @@
 """The catalogue of failures: what a user sees, why, and what mends it.
 
-The entries are data, the .toml files beside this. Standard library only: who reads the catalogue may be somebody whose
-torch does not work.
+The entries are data, in the .toml files beside this module. It imports the standard library alone, because a reader of
+the catalogue may be somebody whose torch does not work.
 """
 
 import tomllib
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-UNTESTED = ("hardware", "other library", "some runs")  # marks of entries without a program, told from their sources
+UNTESTED = ("hardware", "other library", "some runs")  # marks of entries that have no program and rest on their sources
 
 CHAPTERS = {
     "scatter": "A batch is split",
@@ -55,29 +55,40 @@ class Thread:
 
 @dataclass(frozen=True)
 class Failure:
-    """One entry.
+    """One entry of the catalogue.
 
-    `older` are other wordings of the message: of older versions mostly, or of a library that says it in its own words.
-    `patterns` are regular expressions over the text of an error, its white space made single blanks; `words` are some
-    over questions, and `symptoms` are questions as people ask them. `generic` are regular expressions, too, of messages
-    that programs without PyTorch print as well, so one of them is an answer only beside a sign of several processes.
-    `unless` are regular expressions of what contradicts the entry, such as the frames of a library that says the same
-    words for a reason of its own: in a text that holds one, the entry is a guess.
-    `after` orders what follows from something else behind its cause: 0 is a cause, 1 what other ranks see of it, 2 a
-    warning at the end of a run, 3 the launcher's report. `check` is one command, or one line, that tells
-    whether it is this failure.
-
-    `program` raises the error (a silent failure: the program ends in an assertion of what one would expect), `repaired`
-    does not. Under the mark "until torch X" the program runs through on every newer torch, and there is nothing to
-    repair if that is every supported one; under "simulated only" it acts out what hardware would do; under "hardware"
-    and "other library" there is none, because it takes a GPU, a network, a system or a library that the tests lack, and
-    under "some runs" there is none, because the failure is a race that no test can wait for.
-
-    `helper` names the function of frcnn_lite whose file mends it (`python -m frcnn_lite copy`). Most entries have none:
-    their repair is a line of one's own program, a setting, or nothing that code can do.
-
-    `section` is the heading in `notebook` under which it is treated, if one does: there a pattern fits, or, where the
-    notebook tells it in words of its own, all `terms` stand.
+    Attributes:
+        id: its name, which is also the address of its page.
+        title: what happens, in a few words.
+        message: the error text, or what is seen instead of one.
+        older: other wordings of the message, mostly of older versions or of a library that has its own.
+        patterns: regular expressions that find the entry in the text of an error; white space is a single blank there.
+        generic: such expressions of messages that programs without PyTorch print as well. One of them is an answer only
+            if the text also shows a sign of several processes.
+        unless: regular expressions of what contradicts the entry, such as the frames of a library that has the same
+            message for a different reason. In a text that one of them fits, the entry is only a guess.
+        words: regular expressions that find the entry in a question.
+        symptoms: questions as people ask them.
+        after: ranks consequences behind causes: 0 is a cause, 1 what other ranks see of it, 2 a warning at the end of a
+            run, 3 the report of the launcher.
+        cause: why it happens.
+        check: a command, or one line, that shows whether it is this failure.
+        fix: what mends it.
+        chapter: a key of CHAPTERS.
+        mark: how the entry is tested. "today": the program fails and the repaired one runs. "until torch X": the
+            program runs on every newer torch; there is no repaired one if that is every supported torch. "simulated
+            only": the program acts out what hardware would do. The marks in UNTESTED have no program: "hardware" and
+            "other library" need what the tests lack, and "some runs" is a race that no test can wait for.
+        raises: the name of the exception that the program raises.
+        silent: nothing is raised; the program ends in an assertion of what one would expect.
+        program: raises the error.
+        repaired: the same program without the failure.
+        helper: the function of frcnn_lite whose file mends it (`python -m frcnn_lite copy`). Most entries have none,
+            because their repair is a line of the user's program, a setting, or nothing that code can do.
+        notebook: the number of the notebook that treats the failure, if one does.
+        section: its heading there. One of the expressions fits in this section, or all `terms` are in it.
+        terms: words of a section that treats the failure without its message.
+        threads: where people met it.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Which entries of the catalogue speak of a text: an error message, a whole traceback, or words of one's own.
+"""Find the entries of the catalogue that answer a text: an error message, a whole traceback, or a question.
 
-A message, a log or a traceback is matched by patterns. What holds none of them is taken for a question, and answered by
-a guess: by the words and symptoms of the entries, then by the words that a question shares with them.
+A message, a log or a traceback is matched by patterns. A text that none of them fits is taken for a question, and its
+answer is a guess: by the words and symptoms of the entries, then by the words that a question shares with them.
 """
 
 import re
@@ -13,10 +13,10 @@ from multigpu.failures import Failure, catalogue, reading
 from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_subject, by_symptom
 from multigpu.failures.reading import Line, bounded, joined, lines_of, plain_text, unrepeated
 
-CANDIDATES = 3  # entries that a question is given to choose from, where so many fit it
-REPORTED = 3  # what comes after an error to report it
-LAST = 8  # frames, and lines beside them, that tell where it happened
-# What mostly fails in a place: an expression for a line, and the names of entries.
+CANDIDATES = 3  # how many entries a question gets to choose from, if so many fit it
+REPORTED = 3  # the rank of a report, which comes after the error itself
+LAST = 8  # how many frames, and lines beside them, show where it happened
+# An expression that recognises the line of a place, and the names of the entries that mostly fail there.
 PLACES = [(re.compile(bounded(place["pattern"]), re.IGNORECASE), place["entries"]) for place in VOCABULARY["places"]]
 
 
@@ -30,18 +30,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Fit:
-    """A pattern of an entry in a text: how much it demands, and what kind of line it ends in."""
+    """A pattern of an entry that fits a text: how much it demands, and in what kind of line it ends."""
 
     entry: Failure
     letters: int
     told: bool
     last: bool
     warned: bool
-    doubtful: bool  # other programs print it, too, and nothing speaks of ours; or the text holds what contradicts it
+    doubtful: bool  # other programs print it, too, and nothing shows that it is ours; or the text contradicts it
 
 
 def answer(text: str) -> Answer:
-    """What the catalogue says to a text; no entries where it has nothing to say."""
+    """The entries that answer a text; none if the catalogue does not know it."""
     text = unrepeated(plain_text(text))
     if reading.FOREIGN.search(text) and not reading.PYTORCH.search(text):
         return Answer((), sure=False)
@@ -57,19 +57,22 @@ def answer(text: str) -> Answer:
 
 
 def matching(text: str) -> list[Failure]:
-    """The entries that speak of a text, the likeliest first."""
+    """The entries that answer a text, the likeliest first."""
     return list(answer(text).entries)
 
 
 def _precedence(fit: _Fit) -> tuple[bool, int, bool, bool, int]:
-    """Causes before what follows from them; errors before warnings; the last error first; then the exactest pattern."""
+    """The order of fits: causes before consequences, errors before warnings, the last error first, long patterns."""
     return (fit.doubtful, fit.entry.after, fit.warned, not fit.last, -fit.letters)
 
 
 def _fits(lines: list[Line], several: bool, others: bool) -> list[_Fit]:
-    """The best fit of each entry whose patterns the text holds.
+    """The best fit of each entry whose patterns fit the text.
 
-    `several` if the text speaks of several processes, `others` if it is of a program that is not PyTorch's.
+    Args:
+        lines: the lines of the text.
+        several: whether the text shows a sign of several processes.
+        others: whether the text is of a program that does not use PyTorch.
     """
     plain, ends = joined(lines)
     last = max((number for number, line in enumerate(lines) if line.raised), default=-1)
@@ -97,9 +100,9 @@ def _fits(lines: list[Line], several: bool, others: bool) -> list[_Fit]:
 
 
 def _last_is_unknown(lines: list[Line], fits: list[_Fit]) -> bool:
-    """Whether the last error of a text, apart from what reports an error to others, is one that no entry knows.
+    """Whether no entry knows the last error of a text, apart from reports of other errors.
 
-    What fits further up is then mostly what happened on the way, or what other ranks say.
+    Then a message further up mostly happened on the way, or belongs to other ranks.
     """
     raised = [number for number, line in enumerate(lines) if line.raised and not reading.REPORT.search(line.text)]
     if not raised or any(fit.last and fit.entry.after < REPORTED for fit in fits):
@@ -128,9 +131,9 @@ def _guesses(text: str, lines: list[Line]) -> list[Failure]:
 
 
 def _at_place(lines: list[Line], raised: bool) -> list[Failure]:
-    """What mostly fails where a text says that it happened: in its last messages, and in the last frames of an error.
+    """The entries that mostly fail in the place that a text names, in its last messages or the last frames of an error.
 
-    Frames without the error that ends them are no answer: they say where, and nothing of what.
+    Frames without the error that ends them are not an answer: they show where it happened, but not what.
     """
     frames = [line.text for line in lines if not line.told][-LAST:] if raised else []
     said = [line.text for line in lines if line.told][-LAST:]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
 
-# Share of what a query asks for, rare words counting more, that an entry must hold to be an answer and not a neighbour.
+# The share of the words of a question that an entry must hold to answer it; rare words count more.
 ENOUGH = 0.6
-FEW = 4  # words of a question so short that it need not say what it is about
+FEW = 4  # a question of so few words need not say that it is about several GPUs
 VOCABULARY = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
 EMPTY = frozenset(VOCABULARY["empty"].split())
 DOMAIN = frozenset(VOCABULARY["domain"].split())
@@ -21,28 +21,28 @@ ONE_WORD = {word: meaning for meaning, words in VOCABULARY["same"].items() for w
 PHRASES = [(re.compile(pattern), f" {meaning} ") for pattern, meaning in VOCABULARY["phrases"]]
 COMPLAINTS = frozenset(VOCABULARY["complaints"].split())
 IMPLIED = {word: frozenset(others.split()) for word, others in VOCABULARY["implied"].items()}
-# What a question is about, each as words that must all be there, "a|b" for either; and the entries to begin with.
+# The words that a question about a subject must hold ("a|b" for either), and the entries to begin with.
 SUBJECTS = [
     (tuple(frozenset(words.split("|")) for words in subject["words"].split()), subject["entries"])
     for subject in VOCABULARY["subjects"]
 ]
-OTHER_COMPLAINT = 0.4  # what a symptom is worth that shares words with a question, but not what it complains of
-MISSPELT, ALIKE = 5, 0.8  # letters a word must have to be taken for a similar one, and how similar that has to be
-MANY = 200  # words of a text that is too long to be a question: their spelling is not corrected, which takes seconds
+OTHER_COMPLAINT = 0.4  # the worth of a symptom that shares words with a question, but not its complaint
+MISSPELT, ALIKE = 5, 0.8  # how many letters a misspelt word must have, and how similar it must be to the right one
+MANY = 200  # a text of more words is not a question: its spelling is not corrected, which would take seconds
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a symptom must do to answer a question; words count by their rarity."""
+    """How well a symptom must fit a question to answer it; words count by their rarity."""
 
-    named: float  # the share of its words that the question must hold
-    explained: float  # the share of the question that they must be: the rest may name a model or a version
-    telling: int = 0  # how many of these words must not be such that any question about several GPUs has them
+    named: float  # the share of the symptom's words that the question must hold
+    explained: float  # the share of the question that these words must be: the rest may name a model or a version
+    telling: int = 0  # how many of these words must be outside DOMAIN, whose words many questions have
 
 
 OF_ANY = Demand(named=0.75, explained=0.3)
 OF_OURS = Demand(named=0.75, explained=0.12)  # a question about several GPUs
-LOOSE = Demand(named=0.6, explained=0.0, telling=2)  # such a question, where little else answers it
+LOOSE = Demand(named=0.6, explained=0.0, telling=2)  # such a question, if little else answers it
 
 
 def nearest(text: str, count: int = 3) -> list[Failure]:
@@ -51,7 +51,7 @@ def nearest(text: str, count: int = 3) -> list[Failure]:
 
 
 def topic(text: str) -> list[Failure]:
-    """The entries of a topic, where the text is no more than its name: "FSDP"; none otherwise."""
+    """The entries of a topic if the text is only its name, such as "FSDP"; else none."""
     chapters = VOCABULARY["topics"].get(text.strip().lower(), [])
     return [entry for chapter in chapters for entry in catalogue() if entry.chapter == chapter]
 
@@ -62,9 +62,9 @@ def alike(plain: str) -> list[Failure]:
 
 
 def by_subject(plain: str) -> list[str]:
-    """Names of entries to begin with, where a question about several GPUs says what is wrong and no symptom is like it.
+    """The names of entries to begin with, for a question about several GPUs that no symptom resembles.
 
-    The first subject that it names counts.
+    They are those of the first subject that the question names.
     """
     asked = _asked(plain)
     asked |= _implied(asked)
@@ -74,12 +74,12 @@ def by_subject(plain: str) -> list[str]:
 
 
 def _implied(asked: set[str]) -> set[str]:
-    """What goes without saying: a question about DDP is about several GPUs."""
+    """The words that others imply: a question about DDP is about several GPUs."""
     return set().union(*(IMPLIED.get(word, frozenset()) for word in asked))
 
 
 def _meanings(text: str) -> set[str]:
-    """The words of a question, each by what it means, without those that say nothing."""
+    """The meanings of the words of a question, without words that mean nothing here."""
     plain = re.sub(r"(?<=[a-z0-9])-(?=[a-z])", " ", re.sub(r"[`*\"]", "", text.lower()))
     for pattern, meaning in PHRASES:
         plain = pattern.sub(meaning, plain)
@@ -88,13 +88,18 @@ def _meanings(text: str) -> set[str]:
 
 
 def _asked(plain: str) -> set[str]:
-    """The words of a question by what they mean, those that are spelt wrong, too."""
+    """The meanings of the words of a question; wrong spellings are corrected."""
     words = _meanings(plain)
     return words if len(words) > MANY else {_spelt(word) for word in words}
 
 
 def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
-    """Entries one of whose symptoms a question names, the one that explains most of it first."""
+    """The entries with a symptom that a question names; the first is the one that explains most of the question.
+
+    Args:
+        plain: the question.
+        demand: how well a symptom must fit; by default it depends on whether the question is about several GPUs.
+    """
     asked = _asked(plain) - EMPTY
     said = set(re.findall(r"[a-z]+|[a-z_]+", plain.lower()))
     ours = bool(({ONE_WORD.get(word, word) for word in said} | asked) & DOMAIN)
@@ -123,7 +128,7 @@ def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
 
 @cache
 def _spelt(word: str) -> str:
-    """A word that no symptom has as the similar one that some has: "eposh" is "epoch"."""
+    """A word as it was meant: "eposh", which no symptom has, is "epoch", which some symptom has."""
     known = _rarity().keys() | EMPTY | DOMAIN
     if word in known or len(word) < MISSPELT:
         return word
@@ -139,7 +144,7 @@ def _symptoms() -> tuple[tuple[Failure, tuple[frozenset[str], ...]], ...]:
 
 @cache
 def _rarity() -> dict[str, float]:
-    """Weight of a word in a question: the fewer symptoms have it, the more; "" is for one that none has."""
+    """The weight of a word in a question. It is the higher, the fewer symptoms have it; "" is a word that none has."""
     frequency = Counter(word for _, symptoms in _symptoms() for word in frozenset().union(*symptoms))
     total = 1 + sum(1 for _, symptoms in _symptoms() if symptoms)
     rarity = {word: math.log(total / count) for word, count in frequency.items()}
@@ -149,7 +154,7 @@ def _rarity() -> dict[str, float]:
 def _likeness(text: str) -> list[tuple[Failure, float]]:
     """Every entry with the share of the text's words, weighed by rarity, that it holds; best first."""
     held, frequency = _words_of_entries()
-    # A word that no entry knows weighs most: a question about something else must not pass for one of ours.
+    # A word that no entry has weighs most: a question about something else must not get an answer.
     weights = {word: math.log((1 + len(held)) / (1 + frequency[word])) for word in _words(text)}
     total = sum(weights.values()) or 1.0
     shares = [(entry, sum(weights[word] for word in weights.keys() & words) / total) for entry, words in held.items()]
@@ -158,7 +163,7 @@ def _likeness(text: str) -> list[tuple[Failure, float]]:
 
 @cache
 def _words_of_entries() -> tuple[dict[Failure, frozenset[str]], Counter[str]]:
-    # Not those of the cause: one word of so long a text draws a message that has nothing else in common with it.
+    # Without the cause: of so long a text one word would be enough to find a message that has nothing else in common.
     texts = {entry: " ".join((entry.id, entry.title, entry.message, *entry.symptoms)) for entry in catalogue()}
     held = {entry: frozenset(_words(text)) for entry, text in texts.items()}
     return held, Counter(word for words in held.values() for word in words)

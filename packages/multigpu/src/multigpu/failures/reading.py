@@ -1,12 +1,12 @@
-"""What a pasted text is made of: lines that tell something, lines that show only where, and whose program it is of."""
+"""Read a pasted text: which lines are messages, which only show where it happened, and of which program they are."""
 
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-# What colours a terminal's text, also as it is pasted from a page that left out the sign of escape.
+# The codes of a terminal's colours, also without the sign of escape, which some pages leave out.
 COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
-# Quotation marks and dashes as a web page or a word processor sets them, and what the program has printed.
+# Quotation marks and dashes as a web page or a word processor sets them, and as the program has printed them.
 TYPESET = {
     "\u2018": "'",
     "\u2019": "'",
@@ -18,7 +18,7 @@ TYPESET = {
     "\u2013": "-",
 }
 _TYPESET = str.maketrans(TYPESET)
-# What a launcher or a logger puts before the lines of a process: torchrun's ranks, Ray's and vLLM's processes, mpirun,
+# The marks that a launcher or a logger puts before the lines of a process: torchrun, Ray, vLLM, mpirun,
 # pytest, and the time and place of a logger as vLLM and SGLang print it.
 PREFIX = (
     r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
@@ -30,37 +30,37 @@ RAISED = re.compile(
     PREFIX + r"(?:((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
     r"|(?:\S+\.py|torchrun|accelerate|Accelerate CLI tool): error: )"
 )
-# Errors that report a different one: of a launcher, or of what carries an error from one process or thread to another.
+# Errors that report a different one: of a launcher, or of code that carries errors between processes or threads.
 REPORT = re.compile(
     r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|SignalException|RemoteTraceback"
     r"|Caught ?\w* ?in |Engine core initialization failed|Engine process failed to start|Engine(?:Dead|Generate)Error"
     r"|WorkerProc initialization failed|ActorDiedError|RayActorError|RayTaskError|WorkerCrashedError"
 )
 USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
-# Letters of a text that are read at most: a text as long as that is taken for the log of a run, and shortened.
+# How many letters are read: a longer text is taken for the log of a run, and shortened.
 LONG = 30_000
-REPEATED = 3  # how many lines of a log that differ by their numbers alone are read: the last ones
+REPEATED = 3  # of lines that differ by their numbers alone, so many are read: the last ones
 NOT_LETTERS = re.compile(r"[^A-Za-z]+")
 PIECE = re.compile(r".{1,1000}(?!\S)|.{1,1000}")  # a longer line is read as several
-# What most messages of a log have in one of their lines, and how many lines around such a line are read with it.
+# Words that most messages of a log have in one of their lines; AROUND lines before and after are read with it.
 TELLING = re.compile(
     r"error|exception|traceback|warn|fail|kill|abort|signal|fault|timed? ?out|cannot|can't|could not|unable|not found"
     r"|invalid|mismatch|refused|expected|must ",
     re.IGNORECASE,
 )
 AROUND = 5
-# A word, or a row of signs, that nobody reads to its end, because the time of an expression may grow with its square.
+# A word, or a row of signs, so long that it is cut, because the time of an expression may grow with its square.
 ENDLESS = re.compile(r"([A-Za-z0-9_]{200})[A-Za-z0-9_]+|([ -/:-@[-^`{-~\t]{200})[ -/:-@[-^`{-~\t]+")
 REPETITIONS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[+*]|,\}")
 AT_MOST = 4000  # repetitions of a part of an expression: as far apart are the ends of a traceback in a replica
-TRACEBACK = "Traceback (most recent call last)"  # an error was raised, also where its last line is cut off
-BARE = re.compile(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted says what is wrong
+TRACEBACK = "Traceback (most recent call last)"  # an error was raised, even if its last line is cut off
+BARE = re.compile(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted shows what is wrong
 ASSERTED = re.compile(r"\bassert\b")
-NEAR = 3  # lines above a bare assertion among which its code stands; carets may be between them
+NEAR = 3  # the code of a bare assertion is in one of so many lines above it; carets may be between them
 WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|[a-z]Warning: |\[W\d*|\bINFO\b")
 NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
 
-# What programs in PyTorch print, and what those of several processes print.
+# Signs of a program that uses PyTorch, and of one with several processes.
 PYTORCH = re.compile(
     r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp"
     r"|vllm|sglang|\bray\b|raylet|megatron|nvidia|nvml",
@@ -73,7 +73,7 @@ SEVERAL = re.compile(
     r"|vllm|sglang|raylet|tensor.?parallel|ProcessRaisedException|multiprocessing[./]spawn|mpirun|dist_train|fairseq",
     re.IGNORECASE,
 )
-# Other programs that compute on GPUs and print CUDA's messages, and what tells that PyTorch is among them.
+# Signs of other programs that compute on GPUs and print CUDA's messages, and signs that PyTorch is used after all.
 OTHERS = re.compile(
     r"\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
     r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv|xgboost"
@@ -94,7 +94,14 @@ FOREIGN = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a text: what somebody was told, or only where it happened."""
+    """One line of a text.
+
+    Attributes:
+        text: the line, its white space made single blanks.
+        told: whether it is a message; else it only shows where something happened.
+        raised: whether it is the last line of an error.
+        warned: whether it is a warning.
+    """
 
     text: str
     told: bool
@@ -108,9 +115,9 @@ def plain_text(text: str) -> str:
 
 
 def bounded(pattern: str) -> str:
-    """An expression whose `*` and `+` end after AT_MOST times, so that a long text takes time by its length alone.
+    """An expression whose `*` and `+` end after AT_MOST times, so that the time for a text grows with its length alone.
 
-    One that is tied to the beginning of the text is tried there alone, and may look through all of it.
+    An expression that begins with "^" stays as it is: it is tried only at the beginning of the text.
     """
     if pattern.startswith("^"):
         return pattern
@@ -119,10 +126,10 @@ def bounded(pattern: str) -> str:
 
 
 def unrepeated(text: str) -> str:
-    """A text; of a long one only the last lines of those that differ by numbers alone, as the steps of a training do.
+    """A text without its repetitions: of the lines of a long text that differ by numbers alone, only the last are kept.
 
-    Reading is linear in the text for each of two thousand patterns, and a log of some megabytes has few different
-    lines. Of one that has many, those are read that may tell of an error, and the last ones.
+    Each of two thousand patterns reads the whole text, and most lines in a log of some megabytes are alike, such as
+    those of the steps of a training. If many lines are different, those around an error and the last ones are kept.
     """
     if len(text) < LONG:
         return text
@@ -137,7 +144,7 @@ def unrepeated(text: str) -> str:
 
 
 def _most_telling(lines: list[str]) -> list[str]:
-    """As many lines as are read at most: the last of those around a telling one, then the last of the others."""
+    """No more than LONG letters of these lines: the last of those around a sign of an error, then the last others."""
     telling = (number for number, line in enumerate(lines) if TELLING.search(line))
     near = {number + step for number in telling for step in range(-AROUND, AROUND + 1)}
     chosen, letters = [], 0
@@ -150,9 +157,9 @@ def _most_telling(lines: list[str]) -> list[str]:
 
 
 def lines_of(text: str) -> list[Line]:
-    """The lines of a text, each with what kind of line it is."""
+    """The lines of a text, each with its kind."""
     lines: list[Line] = []
-    code = usage = False  # the line under a frame shows the code there; a usage goes on in lines that are set in
+    code = usage = False  # the line below a frame shows its code; a usage goes on in indented lines
     for line in text.splitlines():
         usage = bool(USAGE.match(line)) or (usage and line[:1].isspace())
         where = usage or bool(FRAME.match(line) or CARETS.match(line))
@@ -168,7 +175,7 @@ def lines_of(text: str) -> list[Line]:
 
 
 def _tell_what_was_asserted(lines: list[Line]) -> None:
-    """The last line is a bare AssertionError: its message is the code above it."""
+    """Make a message of the code that was asserted, if the last line is a bare AssertionError."""
     for number in range(len(lines) - 2, max(len(lines) - 2 - NEAR, -1), -1):
         if ASSERTED.search(lines[number].text):
             lines[number] = replace(lines[number], told=True)
@@ -176,7 +183,11 @@ def _tell_what_was_asserted(lines: list[Line]) -> None:
 
 
 def joined(lines: list[Line]) -> tuple[str, list[int]]:
-    """The text of all lines in one, because a message may go over several, and the place where each line ends in it."""
+    """The text of all lines in one, because a message may go over several.
+
+    Returns:
+        The text, and for each line the place in it where the line ends.
+    """
     texts: list[str] = []
     ends: list[int] = []
     end = 0

@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _summary(findings: list[Finding], unread: list[Exception]) -> str:
-    """What could not be read, and how much was found; that nothing was found is said only if everything was read."""
+    """The errors of files that could not be read, and the number of findings. "nothing found" needs every file read."""
     errors = [f"error: {error}" for error in unread]
     if findings:
         return "\n".join([*errors, f"{len(findings)} found"])
@@ -85,14 +85,14 @@ def _summary(findings: list[Finding], unread: list[Exception]) -> str:
 
 
 def _told(found: Finding) -> str:
-    """A finding as the terminal shows it: place, reason, repair, and the failure of the catalogue behind it."""
+    """A finding for the terminal: its place, reason and repair, and the entry of the catalogue about it."""
     see = found.broken.see
     about = f"\n    about: python -m multigpu explain {see}" if see else ""
     return f"{found.where}: {found.message} [{found.rule}]\n    fix: {found.broken.fix}{about}"
 
 
 def _files(paths: list[str], unread: list[Exception]) -> Iterator[Path]:
-    """The files of all paths; `unread` is given what is wrong with a path."""
+    """The files of all paths. The error of a path that cannot be read is appended to `unread`."""
     for given in paths:
         try:
             yield from source.find(given, unread.append)
@@ -101,7 +101,7 @@ def _files(paths: list[str], unread: list[Exception]) -> Iterator[Path]:
 
 
 def _fix_paths(paths: list[str]) -> list[Exception]:
-    """Write the repairs that are one word, and say each; returns why files stay as they are."""
+    """Write the repairs that are one word, and print each; returns the errors of the files that stay as they are."""
     unfixed: list[Exception] = []
     for path in _files(paths, unfixed):
         try:
@@ -115,7 +115,7 @@ def _fix_paths(paths: list[str]) -> list[Exception]:
 
 
 def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:
-    """The findings of all files, and what is wrong with those that cannot be read."""
+    """The findings of all files, and the errors of those that cannot be read."""
     findings: list[Finding] = []
     unread: list[Exception] = []
     for path in _files(paths, unread):
@@ -127,7 +127,7 @@ def _lint_paths(paths: list[str]) -> tuple[list[Finding], list[Exception]]:
 
 
 def lint(code: Source) -> list[Finding]:
-    """All findings of one file that no comment silences, in the order of its lines."""
+    """The findings of one file that no comment silences, in the order of its lines."""
     found: dict[tuple[int, int, Rule], Finding] = {}
     for first, last, rule, what in _search(code):
         if not code.silences(first, last, rule.code):
@@ -137,12 +137,12 @@ def lint(code: Source) -> list[Finding]:
 
 
 def lint_text(text: str, path: str = "<text>") -> list[Finding]:
-    """All findings in Python code that is at hand as text."""
+    """The findings in a text of Python code."""
     return lint(Source(path, text))
 
 
 def _search(code: Source) -> list[tuple[int, int, Rule, str]]:
-    """(first line, last line, rule, what) of everything, silenced or not."""
+    """(first line, last line, rule, what was found) for each finding, also for those that a comment silences."""
     try:
         reading = Reading(Program(source.parse(code.text), code.path))
         found = [(node, rule, what) for rule, check in CHECKS.items() for node, what in check(reading)]

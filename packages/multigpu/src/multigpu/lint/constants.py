@@ -1,6 +1,6 @@
 """Tensors that are made once: by a file while it is imported, by a class in its body or in `__init__`.
 
-`.to()` and replicas take along what is registered, parameters and buffers, and nothing else.
+`.to()` and replicas only take what is registered: parameters and buffers.
 """
 
 import ast
@@ -19,7 +19,7 @@ def reader(scope: Scope, program: Program, environment: Environment | None = Non
 
 
 def constant(node: ast.AST) -> Value:
-    """A tensor on the CPU whose origin is a statement, not a call in the function at hand."""
+    """A tensor on the CPU that a statement outside of the function made."""
     return Value(made=frozenset([node]))
 
 
@@ -51,7 +51,7 @@ def exported(program: Program, constants: dict[str, ast.AST]) -> set[ast.AST]:
 
 
 def attributes(scope: Scope, program: Program) -> Environment:
-    """What `self` holds in a module: what is registered is on the device, a tensor made and assigned is not."""
+    """The attributes of a module and their values: tensors are on the device if they are registered."""
     if scope.cls is None or not scope.is_module:
         return {}
     methods = {item.name: item for item in scope.cls.body if isinstance(item, FUNCTIONS)}

@@ -1,4 +1,4 @@
-"""Which device a piece of code asks for: "cuda" (the current one), "cuda:1", or "" where it is not a fixed GPU."""
+"""Which device a piece of code asks for: "cuda" (the current one), "cuda:1", or "" if it is not a fixed GPU."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ def device_asked_for(call: ast.Call, names: Names, constants: dict[str, str]) ->
 
 
 def device_argument(call: ast.Call) -> ast.expr | None:
-    """What stands in a call where a device does."""
+    """The argument of a call that names a device."""
     named = keyword(call, "device") or keyword(call, "map_location")
     if named is None and method_of(call) in ("to", "to_empty", "cuda", "device") and call.args:
         return call.args[0]
@@ -74,7 +74,7 @@ def _written(node: ast.AST) -> str:
 
 
 def named_devices(scope: ast.AST) -> dict[str, str]:
-    """Names that hold a GPU: `device = torch.device("cuda:0")`, also where a CPU may take its place."""
+    """Names that hold a GPU: `device = torch.device("cuda:0")`, even if a CPU may take its place."""
     found: dict[str, str] = {}
     for node in own_nodes(scope):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

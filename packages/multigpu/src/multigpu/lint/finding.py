@@ -1,14 +1,14 @@
-"""What the linter says: a rule with its reason and its fix, and a place where the code breaks it."""
+"""A rule with its reason and its fix, and a finding: a place where the code breaks a rule."""
 
 import ast
 from dataclasses import dataclass
 from typing import NamedTuple
 
-Found = tuple[ast.AST, str]  # where, and what was found there
+Found = tuple[ast.AST, str]  # the node, and the text of what was found there
 
 
 class Rule(NamedTuple):
-    """One rule: why the code goes wrong on several GPUs, what to write instead, and the failure that it prevents."""
+    """A rule: why code goes wrong on several GPUs, what to write instead, and which failure that prevents."""
 
     code: str
     name: str
@@ -19,7 +19,15 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One place. `line` counts from 1, in a notebook within the cell; `cell` is 0 in a plain file."""
+    """A place where code breaks a rule.
+
+    Attributes:
+        path: the file.
+        cell: the cell of a notebook, from 1; 0 in a plain file.
+        line: the line, from 1; in a notebook it counts within the cell.
+        broken: the rule.
+        what: the text of what was found.
+    """
 
     path: str
     cell: int
@@ -29,17 +37,17 @@ class Finding:
 
     @property
     def rule(self) -> str:
-        """The code of the rule, as a comment that silences it names it."""
+        """The code of the rule, which a comment names to silence it."""
         return self.broken.code
 
     @property
     def where(self) -> str:
-        """File and line, as editors make links of them."""
+        """File and line, in the form that editors make links of."""
         return f"{self.path}:cell {self.cell}:{self.line}" if self.cell else f"{self.path}:{self.line}"
 
     @property
     def message(self) -> str:
-        """What was found, and why it matters, in one line."""
+        """The finding and its reason, in one line."""
         return f"{self.what}: {self.broken.reason}"
 
     def to_dict(self) -> dict[str, str | int]:

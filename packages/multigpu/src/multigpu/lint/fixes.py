@@ -1,7 +1,7 @@
-"""Repairs that are one word, written into the file: `python -m multigpu lint --fix PATH...`.
+"""Write repairs that are one word into the file: `python -m multigpu lint --fix PATH...`.
 
-A rule is here where the repair follows from the finding alone. Whether a loss is a mean or a sum, or who should be
-rank 0, the code does not say, so those findings stay the reader's.
+A rule is here if its repair follows from the finding alone. The code does not show whether a loss is a mean or a sum,
+or which process should be rank 0, so such findings are left to the reader.
 """
 
 import ast
@@ -22,7 +22,7 @@ MODULE = b".module"
 
 
 class Edit(NamedTuple):
-    """A word for a place: line from 1, bytes of the line from 0, as `ast` counts them."""
+    """A word and its place: a line from 1, and the first and last byte of it from 0, as `ast` counts them."""
 
     line: int
     start: int
@@ -32,7 +32,7 @@ class Edit(NamedTuple):
 
 
 def through_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
-    """`wrapped.decode` becomes `wrapped.module.decode`; None where the model is wrapped under a condition only."""
+    """`wrapped.decode` becomes `wrapped.module.decode`; None if some wrapping is under a condition."""
     assert isinstance(node, ast.Attribute)
     wrappers = {wrapper for flow in reading.everywhere for wrapper in flow.asked.get(node, ())}
     if wrappers & wrapped_sometimes(reading.program):
@@ -42,10 +42,10 @@ def through_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit 
 
 
 def to_cpu(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
-    """`torch.load(file)` becomes `torch.load(file, map_location="cpu")`; None where the parenthesis stands alone."""
+    """`torch.load(file)` becomes `torch.load(file, map_location="cpu")`; None if ")" is alone on its line."""
     assert isinstance(node, ast.Call)
     line, end = _end(node)
-    before = lines[line - 1][: end - 1]  # what stands before the closing parenthesis
+    before = lines[line - 1][: end - 1]  # the line up to the closing parenthesis
     if not before.strip():
         return None
     comma = "" if before.rstrip().endswith(b",") else ","
@@ -53,7 +53,7 @@ def to_cpu(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
 
 
 def without_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
-    """`model.module.decode` becomes `model.decode`; None where the word does not follow its dot."""
+    """`model.module.decode` becomes `model.decode`; None if the line is broken before the word."""
     assert isinstance(node, ast.Attribute)
     line, end = _end(node)
     start = end - len(MODULE)
@@ -68,11 +68,19 @@ FIXES: dict[str, Callable[[ast.AST, Reading, list[bytes]], Edit | None]] = {
 
 
 def fix(path: Path) -> list[Edit]:
-    """Repair what one word repairs in a Python file, and return what was written.
+    """Write the repairs that are one word into a Python file.
 
-    A notebook, a file that is not UTF-8 and one that does not parse are left as they are. The file is replaced in one
-    step, so an interruption leaves the old one whole; a link to it stays a link. Raises ValueError where it cannot be
-    written, and SyntaxError where Python cannot read it, because of the encoding that its first line names.
+    The file is replaced in one step, so an interruption leaves the old one whole; a link to it stays a link.
+
+    Args:
+        path: the file. A notebook, a file that is not UTF-8 and one that does not parse are left as they are.
+
+    Returns:
+        The repairs that were written.
+
+    Raises:
+        ValueError: the file cannot be written.
+        SyntaxError: Python cannot read the file, because of the encoding that its first line names.
     """
     data = path.read_bytes()
     if path.suffix != ".py" or not _is_readable(data):
@@ -82,7 +90,7 @@ def fix(path: Path) -> list[Edit]:
         edits = sorted(set(_edits(read(path), lines)))
     except UNPARSED:
         return []
-    for edit in reversed(edits):  # from the end, so that the places before it stay where they are
+    for edit in reversed(edits):  # from the end, so that a repair does not move the places of the next
         old = lines[edit.line - 1]
         lines[edit.line - 1] = old[: edit.start] + edit.word.encode() + old[edit.end :]
     if edits:
@@ -107,7 +115,7 @@ def _edits(code: Source, lines: list[bytes]) -> Iterator[Edit]:
 
 
 def _end(node: ast.expr) -> tuple[int, int]:
-    """Where a piece of code ends: the line, and the byte of it."""
+    """The line in which a piece of code ends, and the byte of it."""
     assert node.end_lineno is not None and node.end_col_offset is not None
     return node.end_lineno, node.end_col_offset
 
@@ -136,5 +144,5 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def told(path: Path, edit: Edit) -> str:
-    """An edit as the terminal shows it."""
+    """The text of a repair for the terminal."""
     return f"{path}:{edit.line}: fixed [{edit.rule}]: {RULES[edit.rule].fix}"

@@ -1,7 +1,7 @@
 """Follow the tensors of one function from line to line: which are on the device, which were made on the CPU.
 
-The function is read in the order of its lines, loops twice. Nothing is run. Where a name cannot be followed it is
-taken as harmless, except in a step of a model, where what comes from `self` and from the arguments is on the device.
+The function is read in the order of its lines, loops twice, and nothing is run. A name that cannot be followed is taken
+as harmless, except in a step of a model: there the attributes of `self` and the arguments are on the device.
 """
 
 import ast
@@ -31,9 +31,9 @@ CPU = ("'cpu'", "torch.device('cpu')")
 
 
 class Flow:
-    """The reading of one scope: its statements, the expressions in them, the calls in those.
+    """The reading of one scope: its statements, the expressions in them, and the calls in those.
 
-    The sets hold what was met on the way.
+    What was found on the way is kept in the attributes.
     """
 
     def __init__(
@@ -43,17 +43,17 @@ class Flow:
         self.environment = ChainMap(environment)
         self.in_step, self.in_driver = scope.kind == STEP, scope.kind == DRIVER
         self.met: set[ast.AST] = set()  # made on the CPU, and used among tensors of the device
-        self.left: set[ast.AST] = set()  # where tensors became arrays
+        self.left: set[ast.AST] = set()  # the calls that made arrays of tensors
         self.came_back: set[ast.AST] = set()  # both ends of a way from tensor to array to tensor
-        self.kept: list[tuple[ast.AST, str]] = []  # what keeps a tensor on self, and in which attribute
+        self.kept: list[tuple[ast.AST, str]] = []  # the lines that keep a tensor on self, and the attribute
         self.returned: list[Value] = []
         self.asked: dict[ast.Attribute, frozenset[ast.Call]] = {}  # attributes of wrapped models, and their wrappers
         self.added: set[str] = set()  # attributes that wrapped models were given
-        self.unreduced: dict[ast.Call, frozenset[Gathered]] = {}  # what wants one number and gets one of each GPU
-        self.passed: dict[tuple[str, int | str], list[Value]] = {}  # what functions are given: by name and argument
+        self.unreduced: dict[ast.Call, frozenset[Gathered]] = {}  # calls that need one number and get one of each GPU
+        self.passed: dict[tuple[str, int | str], list[Value]] = {}  # the arguments of functions: by name and argument
         self.moves = False  # whether anything was sent to a device so far
         self.in_loop = False  # whether the line is in a loop
-        self.default_device = 0  # how many `with torch.device(...)` the line stands in
+        self.default_device = 0  # how many `with torch.device(...)` are around the line
 
     # ---------------------------------------------------------------- statements
 
@@ -122,8 +122,10 @@ class Flow:
         self.default_device -= defaults
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
-        """Read a loop twice, because a pass finds what the one before it left. A loop in it is read once in each of
-        these passes: twice in each would double the time with each depth."""
+        """Read a loop twice, because a pass finds the values that the pass before it left.
+
+        An inner loop is read once in each of these passes: to read it twice would double the time with each depth.
+        """
         outermost, self.in_loop = not self.in_loop, True
         for _ in range(2 if outermost else 1):
             if isinstance(node, ast.While):
@@ -135,7 +137,7 @@ class Flow:
         self.read(node.orelse)
 
     def _branches(self, bodies: list[list[ast.stmt]]) -> None:
-        """Read each body on its own: what it assigns is found before what was known, which is never copied."""
+        """Read each body by itself. Its assignments hide the values from before, which are not copied."""
         before, after = self.environment, []
         for body in bodies:
             self.environment = ChainMap({}, *before.maps)
@@ -149,7 +151,7 @@ class Flow:
         before.update(merged)
 
     def bind(self, target: ast.expr, value: Value, statement: ast.AST) -> None:
-        """Give a name, or whatever is assigned to, its value."""
+        """Give a value to a name, or to another target of an assignment."""
         match target:
             case ast.Name():
                 self.environment[target.id] = value
@@ -182,7 +184,7 @@ class Flow:
                 self.environment[held.id] = container([known, value])._replace(plain=False)
 
     def _store_model(self, target: ast.Attribute, value: Value) -> None:
-        """Remember a wrapped model that `self` holds, and what a wrapped model is given to hold."""
+        """Remember a wrapped model that is assigned to `self`, and the attributes that a wrapped model is given."""
         known = f"self.{self_attribute(target)}"
         if self_attribute(target) and (value.wrapped or known in self.environment):
             self.environment[known] = value
@@ -190,7 +192,7 @@ class Flow:
             self.added.add(target.attr)
 
     def bind_loop(self, target: ast.expr, iterable: ast.expr) -> None:
-        """Give the variable of a loop the value of what it runs over."""
+        """Give the variable of a loop the value of an element of what it runs over."""
         match target, iterable:
             case ast.Tuple(elts=[count, each]), ast.Call() if last_name(iterable) in ("enumerate", "items"):
                 self.bind(count, PLAIN, target)
@@ -209,7 +211,7 @@ class Flow:
     # ---------------------------------------------------------------- expressions
 
     def value(self, node: ast.AST) -> Value:
-        """What an expression may be."""
+        """The value that an expression may have."""
         match node:
             case ast.Constant() | ast.Slice():
                 return PLAIN
@@ -270,7 +272,7 @@ class Flow:
         return held.part(self._gathered_part(node, held))
 
     def _gathered_part(self, node: ast.Subscript, held: Value) -> frozenset[Gathered]:
-        """An entry of a gathered dict is gathered; `output[0]` is too if the output is a tuple, which nobody knows."""
+        """The outputs in an entry of a dict; those in `output[0]` are marked, since it may be an entry of a vector."""
         index = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if isinstance(index, str):
             return held.gathered
@@ -281,15 +283,15 @@ class Flow:
     # ---------------------------------------------------------------- calls
 
     def combine(self, operands: list[Value]) -> Value:
-        """One operation; a tensor of the CPU among those of the device is what FL002 speaks of."""
+        """The value of an operation. Tensors of the CPU among those of the device are remembered for FL002."""
         together = union(operands)
-        if not together.device:  # beside an unknown tensor, what was 0-d is so no longer
+        if not together.device:  # with an unknown tensor, the result of a 0-d one may have dimensions
             return together._replace(scalar=frozenset()) if UNKNOWN in operands else together
         self.met |= made_among_others(operands)
         return Value(device=True, arrays=together.arrays, guessed=together.guessed)
 
     def call(self, node: ast.Call) -> Value:
-        """What a call gives."""
+        """The value that a call returns."""
         name, method = self.names.called(node), method_of(node)
         arguments = [self.value(given) for given in (*node.args, *(given.value for given in node.keywords))]
         self._pass_on(node, arguments)
@@ -332,7 +334,7 @@ class Flow:
         return self.value(node.func) if _is_name(node.func) else UNKNOWN
 
     def _from_wrapper(self, node: ast.Call, name: str) -> Value:
-        """A model in a wrapper, or what one returns."""
+        """A model in a wrapper, or the output of such a model."""
         if name.endswith("DataParallel"):
             return ON_DEVICE._replace(wrapped=frozenset([node] if is_wrapper(name) else []))
         models = self._callee(node).wrapped
@@ -352,7 +354,7 @@ class Flow:
         return given if of_entries else given._replace(gathered=frozenset(), settled=True)
 
     def _want_number(self, node: ast.Call, given: Value) -> None:
-        """Note what wants one number. Of `output[0]` only backward() is sure to be refused: it may be a single row."""
+        """Remember a call that needs one number. `output[0]` may be one row, so only its backward() surely fails."""
         is_backward = method_of(node) == "backward"
         wanted = frozenset(each for each in given.gathered if is_backward or not each.entry)
         if wanted and not any(keyword.arg == "gradient" for keyword in node.keywords):
@@ -364,7 +366,7 @@ class Flow:
             return self._factory(node, last, together)
         if name.startswith("torch.cuda.") and last.endswith("Tensor"):
             return ON_DEVICE
-        if last in values.JOINING:  # what comes out is no longer 0-d
+        if last in values.JOINING:  # the result is no longer 0-d
             arguments = [value._replace(made=value.made | value.scalar) for value in arguments]
             together = union(arguments)
             if together.device:
@@ -467,7 +469,7 @@ class Flow:
 
 
 def is_moved_self(statement: ast.AST, name: str) -> bool:
-    """`self.anchors = self.anchors.to(x.device)`, or `out=self.anchors`: what is there already, moved or written to."""
+    """Whether a line moves or fills a tensor of self: `self.anchors = self.anchors.to(device)`, `out=self.anchors`."""
     moved = statement.value if isinstance(statement, ast.Assign) else statement
     source = ""
     if isinstance(moved, ast.ListComp):  # a list of them
@@ -495,5 +497,5 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _is_name(node: ast.AST) -> bool:
-    """`model`, or `self.model`: what is looked up, and computes nothing."""
+    """Whether it is a name, `model` or `self.model`, and not a computation."""
     return isinstance(node, ast.Name) or bool(self_attribute(node))

@@ -1,4 +1,4 @@
-"""What people call things: where the code itself does not tell what a name holds, its spelling is asked."""
+"""How people name things: the spelling of a name decides if the code does not show what the name holds."""
 
 import re
 
@@ -6,7 +6,7 @@ NOT_A_MODULE = (
     r"Dataset|Sampler|Loader|Transform|Trainer|Solver|Runner|Learner|Engine|Agent|Config|TestCase|Exception|Error"
 )
 DATA_CLASS = r"Dataset|Sampler|Loader|Transform|Fetcher"
-# Files and folders whose code has its home on the CPU.
+# Files and folders whose code belongs on the CPU.
 CPU_PLACES = {
     *("data", "dataset", "datasets", "dataloader", "dataloaders", "transforms", "augmentations"),
     *("viz", "vis", "visualization", "plotting", "figures"),

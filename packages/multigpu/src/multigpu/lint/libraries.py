@@ -7,12 +7,12 @@ from .names import FUNCTIONS, keyword, last_name, method_of
 from .scopes import Program
 from .values import words
 
-# Methods of an Accelerator. The first two are nobody else's, so they need no name that tells whose they are.
+# Methods of an Accelerator. No other library has the first two, so the name of their owner does not matter.
 ITS_OWN = words("gather_for_metrics wait_for_everyone")
 OF_ACCELERATOR = ITS_OWN | words("backward gather pad_across_processes reduce")
 OF_UTILS = words("broadcast broadcast_object_list gather gather_object pad_across_processes reduce wait_for_everyone")
 STATE_DICTS = "torch.distributed.checkpoint.state_dict."
-# What a state dict has to be asked for before its ranks work together, by how the function's name begins.
+# The option that makes the ranks put a state dict together, by the beginning of the function's name.
 ASKED = {"get_": "full_state_dict", "set_": "broadcast_from_rank0"}
 
 
@@ -52,7 +52,7 @@ def gathered_state(node: ast.AST, program: Program) -> str:
 
 
 def _given(name: ast.Name, node: ast.Call, program: Program) -> ast.expr | None:
-    """What a name was given in the function around a node, or in the file; None where that happens more than once."""
+    """The value that a name gets in the function around a node, or in the file; None if it gets several."""
     for around in program.around(node):
         if isinstance(around, (*FUNCTIONS, ast.Module)):
             given = [

@@ -1,9 +1,9 @@
-"""What a name means: `th.zeros`, `F.relu` and `zeros` as the functions that their imports say they are."""
+"""The full names of what a file uses: its imports show which functions `th.zeros`, `F.relu` and `zeros` are."""
 
 import ast
 from collections.abc import Iterator
 
-# `from x import Variable` may stand in a file of which only a part is at hand.
+# The import of `Variable` may be missing if only a part of the file is at hand.
 USUAL = {
     "torch": "torch",
     "nn": "torch.nn",
@@ -40,7 +40,7 @@ class Names:
         }
 
     def full(self, node: ast.AST) -> str:
-        """The dotted name of an expression (`torch.nn.functional.relu`), or "" where it is none."""
+        """The dotted name of an expression (`torch.nn.functional.relu`), or "" if it has none."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -55,7 +55,7 @@ class Names:
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """What an assignment gives to what."""
+    """The target and the value of each part of an assignment."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         return list(zip(target.elts, value.elts, strict=False))
     return [(target, value)]

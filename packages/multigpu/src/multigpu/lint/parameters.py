@@ -1,4 +1,4 @@
-"""Which arguments of a function are tensors, as far as names, defaults, annotations and use tell."""
+"""Which arguments of a function are tensors, as far as their names, defaults, annotations and use show."""
 
 import ast
 
@@ -11,7 +11,7 @@ PLAIN_TYPES = ("int", "float", "str", "bool", "int | None", "float | None", "str
 
 
 def parameters(scope: Scope, program: Program) -> Environment:
-    """What the arguments of a function hold. Those of a step are tensors of its device unless something says no."""
+    """The values of a function's arguments. Those of a step are tensors of its device unless a sign shows otherwise."""
     if isinstance(scope.node, ast.Module):
         return {}
     defaults = _defaults(scope.node.args)

@@ -1,4 +1,4 @@
-"""Which lines run on one rank only, or on every rank, as far as the tests around them and a file's calls tell."""
+"""Which lines run on one rank only, or on every rank, as far as a file's tests and calls show."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ FIRST = re.compile(
     r"|(is_)?rank_?(zero|0)",
     re.IGNORECASE,
 )
-# A test with one of these words may leave ranks out. Other words mean as much in somebody's code, so this is generous.
+# A test with one of these words may leave ranks out. The list is long, since every project has its own words for this.
 MAYBE = re.compile(
     r"rank|main|master|primary|chief|zero|root|leader|process|proc\b|proc_|gpu|device|distribut|ddp|parallel|dist\b"
     r"|world_size|node|host|worker|writer|replica|launcher",
@@ -35,7 +35,7 @@ STARTERS = ("spawn", "start_processes", "Process", "launch", "elastic_launch")
 def collective(node: ast.AST, program: Program) -> str:
     """The function of torch.distributed that a call calls, if it waits for every rank of the default group, else "".
 
-    A sharded checkpoint and the whole of a DTensor are put together by all ranks, too.
+    All ranks also put together a sharded checkpoint, and the whole of a DTensor.
     """
     if method_of(node) == "full_tensor":
         return "full_tensor"
@@ -53,7 +53,7 @@ def collective(node: ast.AST, program: Program) -> str:
 
 
 def first_only(test: str, held: bool) -> bool:
-    """Whether a test that held, or did not, lets the first rank through and no other: `rank == 0`, `is_main`."""
+    """Whether only the first rank passes a test such as `rank == 0`, if the test is true (`held`) or false."""
     return _first_only(ast.parse(test, mode="eval").body, held)
 
 
@@ -72,19 +72,19 @@ def _first_only(test: ast.expr, held: bool) -> bool:
 
 
 def _leaves(statement: ast.stmt) -> bool:
-    """Whether a statement is a test whose ranks go no further here."""
+    """Whether a statement is a test, and the ranks that pass it leave the block."""
     return isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
 
 
 def _failed(leaving: ast.If) -> set[tuple[str, bool]]:
-    """What is known of the ranks that a test did not send away."""
+    """The outcome of a test for the ranks that did not leave by it."""
     if isinstance(leaving.test, ast.UnaryOp) and isinstance(leaving.test.op, ast.Not):
         return {(ast.unparse(leaving.test.operand), True)}
     return {(ast.unparse(leaving.test), False)}
 
 
 def _in_words(test: str, held: bool) -> str:
-    """A test that held as it stands, and one that did not turned round: `rank == 0` for `rank != 0`."""
+    """A test that held, as it is written; the opposite of one that did not: `rank == 0` for `rank != 0`."""
     if held:
         return test
     read = ast.parse(test, mode="eval").body
@@ -100,12 +100,12 @@ def _is_rank(node: ast.expr) -> bool:
 
 @dataclass
 class Ranks:
-    """What a file tells of which ranks run which lines."""
+    """Which ranks run which lines of a file, as far as the file shows."""
 
     program: Program
 
     def on_first(self, node: ast.AST) -> set[str]:
-        """The tests that let the first rank come to a node and no other, each in words that hold there."""
+        """The tests that let only the first rank reach a node, each in words that hold there."""
         return {_in_words(test, held) for test, held in self.led_to(node) if first_only(test, held)}
 
     def led_to(self, node: ast.AST) -> set[tuple[str, bool]]:
@@ -113,7 +113,7 @@ class Ranks:
         return self.program.conditions(node) | {test for leaving in self.left_before(node) for test in _failed(leaving)}
 
     def left_before(self, node: ast.AST) -> Iterator[ast.If]:
-        """The tests above a line of its own function that end with `return`, `continue` or `break` where they hold."""
+        """The tests above a line of its own function that end with `return`, `continue` or `break`."""
         below = node
         for above in self.program.around(node):
             yield from self._left.get(below, ())
@@ -134,7 +134,7 @@ class Ranks:
         return found
 
     def may_ask(self, test: str) -> bool:
-        """Whether a test may tell ranks apart: by its words, or by a name that got its value from such a test."""
+        """Whether a test may differ between ranks: by its words, or by a name that got its value from such a test."""
         if "__name__" in test:
             return False
         return bool(MAYBE.search(test)) or not self._told.isdisjoint(re.findall(r"\w+", test))
@@ -171,7 +171,7 @@ class Ranks:
         return {last_name(each) for arguments in given for each in arguments} - {""}
 
     def calls_of(self, scope: Scope) -> list[tuple[ast.Call, Scope]]:
-        """The calls of a function that the file itself makes, each with where it stands."""
+        """The calls of a function in its own file, each with the function that makes it."""
         name = scope.cls.name if scope.cls is not None and scope.name == "__init__" else scope.name
         return [
             (node, other)
@@ -188,7 +188,7 @@ class Ranks:
         return isinstance(root, ast.Name) and root.id in self.program.names.imported
 
     def reaches_all(self, node: ast.AST, scope: Scope, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether every rank comes to a line, as far as the file tells: False where the file does not tell."""
+        """Whether every rank reaches a line; False if the file does not show it."""
         if self.may_leave_out(node, scope):
             return False
         if isinstance(scope.node, ast.Module):

@@ -13,7 +13,7 @@ from .values import UNKNOWN, union
 
 @dataclass
 class Reading:
-    """A file that has been read: what every rule is given."""
+    """A file that has been read, which every rule gets."""
 
     program: Program
     top: Flow = field(init=False)  # of the statements of the file itself
@@ -28,7 +28,7 @@ class Reading:
         self.top.asked, self.top.unreduced = asked, unreduced
         self.flows = []
         returns: Environment = {}
-        for _ in range(2):  # what a function returns, keeps on self and gives to others is known in the second reading
+        for _ in range(2):  # a second reading knows what each function returns, keeps on self and passes to others
             self.flows = [(scope, self._read(scope, returns)) for scope in self.program.scopes[1:]]
             returns = self._returns()
 

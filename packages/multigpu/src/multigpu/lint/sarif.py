@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, the format in which GitHub, GitLab and editors take those of any linter."""
+"""Findings as SARIF 2.1.0, the format that GitHub, GitLab and editors read from any linter."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def _rule(rule: Rule) -> dict[str, object]:
 
 
 def _result(found: Finding, index: int) -> dict[str, object]:
-    """One finding. A line of a notebook counts within its cell, which is no line of the file: it is told in words."""
+    """A finding. That of a notebook has its line in the message, since it counts within a cell and not in the file."""
     place: dict[str, object] = {"artifactLocation": {"uri": _uri(found.path)}}
     told = f"{found.message}. Instead: {found.broken.fix}"
     if found.cell:
@@ -61,6 +61,6 @@ def _result(found: Finding, index: int) -> dict[str, object]:
 
 
 def _uri(path: str) -> str:
-    """A relative path as it is, which is one in the repository for who runs the linter at its root; else file:///."""
+    """A relative path as it is, since the linter mostly runs at the root of a repository; else an address file:///."""
     given = PurePath(path)
     return Path(path).as_uri() if given.is_absolute() else quote(os.fsencode(given.as_posix()))

@@ -1,7 +1,7 @@
 """Which part of a program a function is: a step of a model, a driver that trains it, data loading, or a helper.
 
-What is a fault in one is right in another. Code that a replica runs has to work on any device, and so has a helper that
-it calls. A script, or the function that runs the training loop, has one device of its own.
+A line that is a fault in one part is right in another. Code that a replica runs must work on any device, and so must a
+helper that it calls. A script, or the function that runs the training loop, has one device of its own.
 """
 
 import ast
@@ -28,7 +28,7 @@ HANDED = ("submit", "map", "imap", "imap_unordered", "apply_async")  # methods o
 
 @dataclass
 class Scope:
-    """A function with what is known of its place, or the statements of a file."""
+    """A function and its part in the program, or the statements of a file."""
 
     node: AnyFunction | ast.Module
     kind: str
@@ -43,7 +43,7 @@ class Scope:
 
     @property
     def returns_no_tensor(self) -> bool:
-        """Whether its annotation says so."""
+        """Whether its annotation excludes a tensor."""
         said = getattr(self.node, "returns", None)
         return said is not None and not matches("Tensor|Any|dict$|list$|tuple$", ast.unparse(said))
 
@@ -59,7 +59,7 @@ class Scope:
 
 
 class Program:
-    """The scopes of a file, and what is true of all of it."""
+    """The scopes of a file, and facts about the whole file."""
 
     def __init__(self, tree: ast.Module, path: str = "") -> None:
         self.tree, self.names = tree, Names(tree)
@@ -72,7 +72,7 @@ class Program:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node stands in, from its statement to the file."""
+        """The nodes around a node, from the innermost to the file."""
         above = self._parents.get(node)
         while above is not None:
             yield above
@@ -92,7 +92,7 @@ class Program:
         return found
 
     def exclude_each_other(self, node: ast.AST, other: ast.AST) -> bool:
-        """Whether two nodes stand in different branches of the same test, wherever it is asked."""
+        """Whether two nodes are in different branches of the same test, also if it is written twice."""
         conditions = self.conditions(other)
         return any((test, not held) in conditions for test, held in self.conditions(node))
 
@@ -142,7 +142,7 @@ class Program:
         return made.endswith(("ThreadPoolExecutor", "ThreadPool")) or made == "multiprocessing.dummy.Pool"
 
     def module_classes(self) -> Iterator[ast.ClassDef]:
-        """Every class that derives from nn.Module, as far as this file tells."""
+        """Every class that derives from nn.Module, as far as this file shows."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ClassDef) and self._is_module(node):
                 yield node
@@ -191,7 +191,7 @@ class Program:
 
 
 def _drives(node: ast.AST) -> bool:
-    """Whether a line trains, evaluates or loads: what a script does, and a helper does not."""
+    """Whether a line trains, evaluates or loads, as a script does and a helper does not."""
     loop = isinstance(node, ast.For) and "loader" in ast.unparse(node.iter)
     by_method = method_of(node) in ("backward", "zero_grad", "eval", "parse_args")
     return loop or by_method or last_name(node) in ("DataLoader", "optimizer")

@@ -1,4 +1,4 @@
-"""Where a function shards a model: with `fully_shard`, or with the wrapper FullyShardedDataParallel."""
+"""The lines of a function that shard a model: with `fully_shard`, or with the wrapper FullyShardedDataParallel."""
 
 import ast
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def _is_fully_shard(name: str) -> bool:
 
 
 def _sharded_arguments(called: str, program: Program) -> set[int]:
-    """The positions of the arguments that a function of this file gives to fully_shard, whatever else it is told."""
+    """The positions of the arguments that a function of this file always passes to fully_shard."""
     functions = [scope for scope in program.scopes if scope.name == called and isinstance(scope.node, FUNCTIONS)]
     if len(functions) != 1 or functions[0].cls is not None:
         return set()

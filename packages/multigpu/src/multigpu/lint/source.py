@@ -1,4 +1,4 @@
-"""Read what is to be linted: Python files, notebooks, folders of both; and the comments that silence a rule."""
+"""Read Python files, notebooks and folders of both, with the comments that silence a rule."""
 
 import ast
 import json
@@ -14,14 +14,14 @@ SILENCED = re.compile(r"#\s*noqa(?P<codes>\s*:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?
 WHOLE_FILE = re.compile(r"^#\s*multigpu:\s*noqa:(?P<codes>.*)$", re.MULTILINE)
 MAGIC = re.compile(r"^\s*[%!?]|^\s*\w+\s*=\s*[%!]|\?\s*$")
 PYTHON_CELL = re.compile(r"%%(time|timeit|capture|prun|memit|writefile)\b")
-LINE_END = re.compile(r"\r\n?|\n")  # of Python's code: str.splitlines() ends lines at form feeds and others, too
-UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)  # the last two where code is nested too deeply
+LINE_END = re.compile(r"\r\n?|\n")  # of Python's code; str.splitlines() would also end lines at form feeds
+UNPARSED = (SyntaxError, ValueError, RecursionError, MemoryError)  # the last two if code is nested too deeply
 SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """The code of a file. In a notebook it is that of all its cells, and `cells` says where each line comes from."""
+    """The code of a file. That of a notebook is the code of all its cells, and `cells` has the place of each line."""
 
     path: str
     text: str
@@ -32,14 +32,14 @@ class Source:
         return self.cells[line - 1] if self.cells else (0, line)
 
     def silences(self, first: int, last: int, rule: str) -> bool:
-        """Whether a comment means this rule: on the first or last line of the code, or one for the whole file."""
+        """Whether a comment silences a rule: on the first or last line of the code, or one for the whole file."""
         if any(rule in codes for codes in self._silent_in_file):
             return True
         return any({rule, ""} & self._silent.get(line, set()) for line in (first, last))
 
     @cached_property
     def _silent(self) -> dict[int, set[str]]:
-        """The lines with a comment, and the rules that it names; "" where it means all."""
+        """The lines with a comment, and the rules that it names; "" if it means all."""
         comments = ((number, SILENCED.search(line)) for number, line in enumerate(lines_of(self.text), 1))
         return {
             number: set(re.findall(r"[A-Z]+\d+", comment["codes"].upper())) if comment["codes"] else {""}
@@ -58,13 +58,13 @@ def lines_of(text: str) -> list[str]:
 
 
 def parse(text: str | bytes) -> ast.Module:
-    """Code as a tree. What is in an f-string has the place of the string, since Python 3.11 gives it a wrong one.
+    """Code as a tree. The parts of an f-string get the place of the string, since Python 3.11 gives them a wrong one.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: it is not Python, or is nested too deeply.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a backslash in a string is not what this is about
+        warnings.simplefilter("ignore")  # such as those about a backslash in a string
         tree = ast.parse(text)
     for string in ast.walk(tree):
         if isinstance(string, ast.JoinedStr):
@@ -112,7 +112,7 @@ def read(path: Path) -> Source:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        text = path.read_text(encoding="latin-1")  # old files say so in their first line; every byte has a meaning
+        text = path.read_text(encoding="latin-1")  # an old file; in this encoding every byte is a letter
     if path.suffix == ".py":
         return Source(str(path), text)
     try:

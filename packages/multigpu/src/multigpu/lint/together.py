@@ -1,6 +1,6 @@
-"""What the ranks of a model do together: its forward and its clipping where it is sharded, and its backward.
+"""Find what the ranks of a model do together: its backward, and for a sharded model its forward and its clipping.
 
-A forward of DistributedDataParallel is left out. It sends buffers only where there are some, so alone it may be right.
+A forward of DistributedDataParallel is left out. It only sends buffers, if there are any, so a rank may call it alone.
 """
 
 import ast
@@ -26,7 +26,7 @@ class Parallel(NamedTuple):
 
 
 def shared_work(node: ast.Call, scope: Scope, program: Program) -> str:
-    """What a call does with a model that needs every rank, as one reads it: `model(...)`, `loss.backward`, or ""."""
+    """The text of a call that needs every rank of a model, such as `model` or `loss.backward`; "" for any other."""
     models = parallel_models(node, scope, program)
     if any(each.sharding is not None and ast.unparse(node.func) == each.model for each in models):
         return ast.unparse(node.func)
@@ -40,7 +40,7 @@ def shared_work(node: ast.Call, scope: Scope, program: Program) -> str:
 
 
 def parallel_models(node: ast.Call, scope: Scope, program: Program) -> list[Parallel]:
-    """The models that a function, or a different method of its class, has wrapped or sharded where a call stands."""
+    """The models that a function, or a different method of its class, has wrapped or sharded before a call."""
     return [each for each in _models(scope, program) if _still_so(each, node, scope, program)]
 
 
@@ -66,12 +66,12 @@ def _made_in(scope: Scope, program: Program) -> Iterator[Parallel]:
 
 
 def _in_group(wrapper: ast.Call) -> bool:
-    """Whether a wrapper is given a group, or may be: one of one rank waits for nobody."""
+    """Whether a wrapper gets a group, or may get one: in a group of one rank nobody waits."""
     return any(given.arg in (None, "process_group", "device_mesh") for given in wrapper.keywords)
 
 
 def _still_so(parallel: Parallel, node: ast.Call, scope: Scope, program: Program) -> bool:
-    """Whether a name still holds the wrapped model where it is used, as far as the lines tell."""
+    """Whether a name still holds the wrapped model at the line that uses it, as far as the lines show."""
     if program.exclude_each_other(parallel.node, node):
         return False
     here = parallel.node in scope.nodes
@@ -88,13 +88,13 @@ def _still_so(parallel: Parallel, node: ast.Call, scope: Scope, program: Program
 
 
 def _targets(node: ast.Assign | ast.For) -> set[str]:
-    """The texts of what an assignment or a loop gives values to."""
+    """The texts of the targets of an assignment or a loop."""
     targets = [node.target] if isinstance(node, ast.For) else node.targets
     return {ast.unparse(part) for target in targets for part in ast.walk(target)}
 
 
 def _clips(node: ast.Call, parallel: Parallel) -> bool:
-    """Whether a call clips the gradients of a sharded model, whose norm the ranks add up."""
+    """Whether a call clips the gradients of a sharded model, for which the ranks add up its norm."""
     if method_of(node) != "clip_grad_norm_" or not isinstance(node.func, ast.Attribute):
         return False
     if parallel.in_place:
@@ -103,15 +103,15 @@ def _clips(node: ast.Call, parallel: Parallel) -> bool:
 
 
 def _inside(node: ast.AST, program: Program, *blocks: str) -> bool:
-    """Whether a node stands in a `with` of one of these names."""
+    """Whether a node is inside a `with` of one of these names."""
     withs = [above for above in program.around(node) if isinstance(above, ast.With)]
     return any(last_name(item.context_expr) in blocks for above in withs for item in above.items)
 
 
 def _came_from(value: ast.expr, line: int, scope: Scope) -> list[ast.expr]:
-    """An expression, and what the names in it were last given before a line, and the names in that.
+    """An expression, and the last values before a line of the names in it, of the names in those values, and so on.
 
-    What is detached on the way has no gradient to bring back.
+    A detached value is left out, because no gradient goes back through it.
     """
     given = _last_given(line, scope)
     found: list[ast.expr] = [value]
@@ -126,7 +126,7 @@ def _came_from(value: ast.expr, line: int, scope: Scope) -> list[ast.expr]:
 
 
 def _last_given(line: int, scope: Scope) -> dict[str, ast.expr]:
-    """What each name of a function was last given before a line."""
+    """The last value before a line of each name of a function."""
     given: dict[str, ast.expr] = {}
     for node in scope.nodes:
         if isinstance(node, ast.Assign) and node.lineno < line:
@@ -136,7 +136,7 @@ def _last_given(line: int, scope: Scope) -> dict[str, ast.expr]:
 
 
 def _forward_before(part: ast.AST, backward: ast.Call, models: list[Parallel], program: Program) -> bool:
-    """Whether a part of a loss is a forward that the backward goes through, and that is no finding of its own."""
+    """Whether a part of a loss is a forward that the backward goes through, and that is not a finding itself."""
     if not isinstance(part, ast.Call) or _inside(part, program, "no_grad", "inference_mode"):
         return False
     if any(method_of(above) == "detach" for above in program.around(part)):

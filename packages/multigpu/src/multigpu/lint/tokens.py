@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from .source import lines_of
 
-LONG = 1000  # letters of a line that are searched: the time grows with their square
+LONG = 1000  # so many letters of a line are searched, because the time grows with their square
 # A string or a comment is matched whole, so that nothing inside it is found; the name of a GPU stays.
 QUOTED = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|#[^\n]*", re.DOTALL)
 GPU = re.compile(r"['\"](torch\.cuda\.\w+Tensor|cuda:\d+)['\"]$")
@@ -30,7 +30,7 @@ OWN_DEVICE = re.compile(r"^(main|train|test|eval|evaluate|validate|demo)\w*$")  
 def check(source: str) -> Iterator[tuple[int, str, str]]:
     """Yield (line, rule, what was found)."""
     code = QUOTED.sub(_blank, source)
-    blocks: list[tuple[int, str, str]] = []  # indentation, keyword and name of what a line stands in
+    blocks: list[tuple[int, str, str]] = []  # indentation, keyword and name of the blocks around a line
     trains, moved = "backward(" in code, set(MOVED.findall(code))
     for number, line in enumerate(lines_of(code), 1):
         if not line.strip():

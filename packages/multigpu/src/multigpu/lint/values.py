@@ -1,4 +1,4 @@
-"""What an expression may be, as far as devices are concerned, and the torch names that decide it."""
+"""The value that an expression may have, as far as devices are concerned, and the names of torch that decide it."""
 
 import ast
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ FROM_TENSOR = words(
     "tensor as_tensor asarray normal sparse_coo_tensor Tensor"
 )  # follow the device of a tensor they are given
 JOINING = words("cat concat concatenate stack hstack vstack dstack column_stack row_stack block_diag meshgrid")
-# Of a tensor, what is not a tensor.
+# Attributes, methods and functions of a tensor whose values are not tensors.
 PLAIN_ATTRIBUTES = words("shape dtype device ndim is_cuda is_leaf requires_grad layout names itemsize nbytes")
 PLAIN_METHODS = words("""
     size dim numel nelement item tolist get_device is_contiguous element_size data_ptr stride storage_offset
@@ -34,7 +34,7 @@ PLAIN_FUNCTIONS = words("""
 FOLLOWERS = words("new new_tensor new_zeros new_ones new_full new_empty")
 KEEPS_DEVICE = words("expand_as view_as reshape_as copy_ to type register_buffer")  # whatever their argument is
 FILLING = words("append appendleft extend insert update setdefault add")
-# What shows that an argument is a tensor, or that it is none.
+# Attributes and methods which show that an argument is a tensor, or that it is not.
 TENSOR_ONLY = words("""
     dim view permute contiguous unsqueeze detach data device is_cuda get_device expand gather scatter scatter_ long
     float half clamp clamp_ sigmoid softmax log_softmax exp log new new_zeros new_ones new_tensor new_full
@@ -42,14 +42,14 @@ TENSOR_ONLY = words("""
     matmul mm bmm
 """)
 ARRAY_ONLY = words("astype resize convert tobytes tofile save")
-# Of an output that is gathered: what leaves a vector a vector, and what makes one number of it.
+# Methods of a gathered output that leave a vector a vector, and those that make one number of it.
 ELEMENTWISE = words("abs clamp clone contiguous detach double exp float half log neg requires_grad_ sqrt values items")
 REDUCING = words("mean sum max min prod norm nanmean nansum logsumexp")
 DTYPES = words("float double half long int short bool dtype bfloat16 uint8 cfloat")
 
 
 class Gathered(NamedTuple):
-    """What a model in DataParallel returned: the call, the wrapper, and whether it may be one entry of a vector."""
+    """The output of a model in DataParallel: the call, the wrapper, and whether it may be one entry of a vector."""
 
     output: ast.Call
     wrapper: ast.Call
@@ -57,12 +57,12 @@ class Gathered(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What is known of an expression's value."""
+    """A value, as far as it is known."""
 
-    device: bool = False  # a tensor on the device of the inputs, or one that was sent somewhere
+    device: bool = False  # a tensor on the device of the inputs, or one that was sent to a device
     made: frozenset[ast.AST] = frozenset()  # the factory calls on the CPU whose tensors are in it
     scalar: frozenset[ast.AST] = frozenset()  # those that made a 0-d tensor, which may meet any device
-    arrays: frozenset[ast.AST] = frozenset()  # where the tensors became NumPy arrays that are in it
+    arrays: frozenset[ast.AST] = frozenset()  # the calls that made the NumPy arrays in it of tensors
     host: bool = False  # brought to the CPU on purpose, by .cpu()
     plain: bool = False  # a number, a shape, a string, None
     guessed: bool = False  # a tensor by its name alone; it may be an array as well
@@ -75,8 +75,13 @@ class Value(NamedTuple):
         return self.device or bool(self.made or self.scalar)
 
     def part(self, gathered: frozenset[Gathered] = frozenset()) -> "Value":
-        """What stands in it: no wrapped model, and gathered only so far as is said. Itself where that changes nothing,
-        because two operands that are the same object are one tensor."""
+        """An element of it, which is not a wrapped model.
+
+        It is the same object if nothing changes, because two operands that are one object are one tensor.
+
+        Args:
+            gathered: the outputs of DataParallel that the element may be an entry of.
+        """
         unchanged = not self.wrapped and self.gathered == gathered
         return self if unchanged else self._replace(wrapped=frozenset(), gathered=gathered)
 
@@ -86,7 +91,7 @@ GUESSED = Value(device=True, guessed=True)
 
 
 def union(values: Iterable[Value]) -> Value:
-    """One value that is any, or a container of all, of some values."""
+    """The value of something that may be any of these values, or that contains all of them."""
     values = list(values)
     return Value(
         any(value.device for value in values),
@@ -102,14 +107,14 @@ def union(values: Iterable[Value]) -> Value:
 
 
 def container(values: Iterable[Value]) -> Value:
-    """A list, or the like, of some values: neither a model itself nor an output."""
+    """The value of a list, or the like, of these values: neither a model itself nor an output."""
     return union(values).part()
 
 
 def one_of(values: Iterable[Value]) -> Value:
-    """One value of several, whichever way a condition went.
+    """The value after a condition, whose branches leave these values.
 
-    Who takes a model out of its wrapper, or reduces a loss, under a condition has thought of the case without one.
+    If one branch takes a model out of its wrapper, or reduces a loss, the author has thought of the other case, too.
     """
     values = list(values)
     merged = union(values)
@@ -119,14 +124,14 @@ def one_of(values: Iterable[Value]) -> Value:
 
 
 def made_among_others(values: list[Value]) -> frozenset[ast.AST]:
-    """What was made on the CPU and stands beside another operand that is on the device."""
+    """The tensors that were made on the CPU and meet another operand that is on the device."""
     return frozenset().union(
         *(value.made for value in values if any(other.device for other in values if other is not value))
     )
 
 
 def merge_branches(before: Value | None, branches: Iterable[Value]) -> Value:
-    """What a name holds after an `if`: a tensor that one branch sends to its device counts as sent."""
+    """The value of a name after an `if`: a tensor that one branch sends to its device counts as sent."""
     branches = list(branches)
     merged = one_of(branches)
     if before is not None and any(not before.made & branch.made and branch.device for branch in branches):

@@ -1,11 +1,11 @@
-"""What is known of nn.DataParallel and DistributedDataParallel from outside: their names, and what they answer to."""
+"""The names of nn.DataParallel and DistributedDataParallel, and the attributes that they have."""
 
 import ast
 
 from .names import Names
 from .values import words
 
-# What a wrapper has itself: everything of nn.Module, and of torch's two wrappers. The model's own is behind `.module`.
+# The attributes of a wrapper itself: all of nn.Module, and of torch's two wrappers. Those of its model need `.module`.
 ATTRIBUTES = words("""
     T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda device_ids dim double
     dump_patches eval extra_repr float forward gather get_buffer get_extra_state get_parameter get_submodule half ipu
@@ -27,15 +27,15 @@ RETURN_THE_MODEL = words(
 
 
 def is_wrapper(made: str) -> bool:
-    """Whether a full name is that of one of torch's two wrappers, and not of a class that is only called so.
+    """Whether a full name is that of one of torch's two wrappers, and not of another class of the same name.
 
-    FullyShardedDataParallel is none of them: it passes on the attributes of the model, and gathers no outputs.
+    FullyShardedDataParallel is not one of them: it passes on the attributes of the model, and gathers no outputs.
     """
     return made.startswith("torch.") and made.endswith((".DataParallel", ".DistributedDataParallel"))
 
 
 def gathers(wrapper: ast.Call, names: Names) -> bool:
-    """Whether what a wrapped model returns is gathered from several GPUs: DataParallel does, DDP has one a process."""
+    """Whether a wrapper gathers outputs from several GPUs: DataParallel does, and DDP has one GPU a process."""
     return not is_distributed(wrapper, names)
 
 

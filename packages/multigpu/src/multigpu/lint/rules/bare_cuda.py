@@ -1,4 +1,4 @@
-"""FL001: the GPU that is current in this thread, where it is the caller who decides which that is."""
+"""FL001: the GPU that is current in this thread, in code whose caller decides which GPU that is."""
 
 import ast
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def _lines_inside_a_device(scope: Scope, program: Program) -> set[int]:
 
 
 def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
-    """Whether the current device is the one that is meant; docs/linter.md has the reasons."""
+    """Whether the current device is the right one; docs/linter.md has the reasons."""
     if scope.name in ("cuda", "to", "_apply") or _in_data_parallel(node, scope):
         return True
     if scope.in_loader or scope.name in program.started_in_threads:
@@ -69,6 +69,6 @@ def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
 
 
 def _in_data_parallel(node: ast.Call, scope: Scope) -> bool:
-    """Whether it moves the model that DataParallel wraps, whose home is the current device: before or after."""
+    """Whether it moves a model that DataParallel wraps, before or after: such a model belongs on the current device."""
     wrappers = [call for call in scope.nodes if isinstance(call, ast.Call) and "DataParallel" in last_name(call)]
     return "DataParallel" in ast.unparse(node) or any(part is node for call in wrappers for part in ast.walk(call))

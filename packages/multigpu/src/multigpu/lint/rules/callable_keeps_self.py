@@ -22,7 +22,7 @@ def check(reading: Reading) -> Iterator[Found]:
     """Yield (node, what was found)."""
     for cls in reading.program.module_classes():
         if matches("Parallel$", cls.name):
-            continue  # wraps what is replicated, and is not
+            continue  # it wraps the model that is replicated, and is not replicated itself
         methods = {item.name for item in cls.body if isinstance(item, FUNCTIONS) and not _is_property(item)}
         for method in (item for item in cls.body if isinstance(item, FUNCTIONS)):
             plain = _plain_attributes(method)
@@ -51,7 +51,7 @@ def _lambda_named(kept: ast.AST, local: Mapping[str, ast.AST]) -> ast.AST:
 
 
 def _kept_by(node: ast.AST) -> list[ast.AST]:
-    """What an assignment to self, a container of self, or a hook holds on to."""
+    """The callables that an assignment to self, a container of self, or a hook keeps."""
     if isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         own = node.value is not None and any(_is_own(target) for target in targets)
@@ -77,7 +77,7 @@ def _is_own(target: ast.AST) -> bool:
 
 
 def _parts(value: ast.AST) -> Iterator[ast.AST]:
-    """An expression, or what stands in it where it is a container, a choice, or the call of something else."""
+    """The parts of a container, a choice, or a call of something else; any other expression itself."""
     match value:
         case ast.Dict():
             for part in value.values:
@@ -110,7 +110,7 @@ def _keeps_self(kept: ast.AST, methods: set[str], plain: set[str], local: Mappin
 
 
 def _partial_keeps(partial: ast.Call, methods: set[str], plain: set[str]) -> str:
-    """A partial of a method keeps its self, and one that is given a layer keeps that of the original."""
+    """The text of what a partial keeps of self, by its method or by its arguments; "" if it keeps nothing."""
     if partial.args and self_attribute(partial.args[0]) in methods:
         return "a partial of a method"
     for value in (*partial.args, *(given.value for given in partial.keywords)):

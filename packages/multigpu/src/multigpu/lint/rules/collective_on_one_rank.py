@@ -43,12 +43,12 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _waits(node: ast.AST, program: Program) -> str:
-    """The function that a call calls, if it waits for every rank whatever it is given, else ""."""
+    """The function that a call calls, if it waits for every rank whatever its arguments are, else ""."""
     return collective(node, program) or of_accelerate(node, program) or gathered_state(node, program)
 
 
 def _gathered_weights(node: ast.Call, scope: Scope, ranks: Ranks) -> str:
-    """`model.state_dict` of a model in FullyShardedDataParallel, which gathers all weights unless it is told not to."""
+    """`model.state_dict` of a model in FullyShardedDataParallel, which gathers all weights by default."""
     if method_of(node) != "state_dict" or not isinstance(node.func, ast.Attribute):
         return ""
     model, program = ast.unparse(node.func.value), ranks.program
@@ -72,7 +72,7 @@ def _functions_with_one(ranks: Ranks) -> dict[str, tuple[str, int]]:
 
 
 def _conditions_inside(node: ast.AST, scope: Scope, ranks: Ranks) -> bool:
-    """Whether a node stands under a condition of its own function, or in a loop, which may run no time."""
+    """Whether a node is under a condition of its own function, or in a loop, whose body may never run."""
     for above in ranks.program.around(node):
         if above is scope.node:
             return False
@@ -82,7 +82,7 @@ def _conditions_inside(node: ast.AST, scope: Scope, ranks: Ranks) -> bool:
 
 
 def _has_partner(node: ast.Call, called: str, scope: Scope, ranks: Ranks) -> bool:
-    """Whether the other ranks may come to the same collective, in another branch: then all of them do call it."""
+    """Whether the other ranks may call the same collective in another branch, so that all of them call it."""
     mine = _rank_tests(node, ranks)
     for other in scope.nodes:
         if other is not node and isinstance(other, ast.Call) and last_name(other) in (called, last_name(node)):

@@ -35,7 +35,7 @@ def _is_cuda_type(node: ast.AST, program: Program) -> bool:
 
 
 def _is_asked_only(node: ast.AST, scope: ast.AST) -> bool:
-    """Whether a type stands in a question: `isinstance(x, torch.cuda.FloatTensor)`, or a comparison."""
+    """Whether a type is only compared: `isinstance(x, torch.cuda.FloatTensor)`, or a comparison."""
     questions = [
         around
         for around in ast.walk(scope)

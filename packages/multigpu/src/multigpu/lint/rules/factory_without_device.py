@@ -31,12 +31,12 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def met(scope: Scope, flow: Flow, program: Program) -> set[ast.AST]:
-    """What was made on the CPU and used among tensors of the device, or is given out in their place."""
+    """Tensors that were made on the CPU and are used among tensors of the device, or returned in their place."""
     return flow.met | _given_out(scope, flow, program)
 
 
 def _given_out(scope: Scope, flow: Flow, program: Program) -> frozenset[ast.AST]:
-    """What a step returns to callers outside the file: they expect it on the device of what they gave."""
+    """The tensors that a step returns to callers outside the file, who expect them on the device of their arguments."""
     if scope.kind != STEP or (scope.name != "forward" and scope.name in program.functions_called):
         return frozenset()
     returned = union(flow.returned)

@@ -1,4 +1,4 @@
-"""FL009: `.item()` in a loop, where every pass waits for the GPU."""
+"""FL009: `.item()` in a loop, so that every pass waits for the GPU."""
 
 import ast
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ RULE = Rule(
 )
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-ARRAY = r"\bnp\.|numpy\(|\[::-1\]"  # no tensor can be read backwards
-TAKE_NUMBERS = ("env", "game", "tokenizer", "cv2", "draw")  # and there is no way around the wait
+ARRAY = r"\bnp\.|numpy\(|\[::-1\]"  # an array, since a tensor has no negative step
+TAKE_NUMBERS = ("env", "game", "tokenizer", "cv2", "draw")  # these need a number, so the wait cannot be avoided
 
 
 def check(reading: Reading) -> Iterator[Found]:
@@ -73,7 +73,7 @@ def _names_on_cpu(scope: Scope, names: Names, parents: dict[ast.AST, ast.AST]) -
 
 
 def _is_on_cpu(node: ast.AST, names: Names, known: set[str]) -> bool:
-    """Whether a value comes from a name of the CPU, or from a factory that is told no device."""
+    """Whether a value comes from a name of the CPU, or from a factory without a device."""
     match node:
         case ast.Name():
             return node.id in known
@@ -111,7 +111,7 @@ def _holds(tree: ast.AST, node: ast.AST) -> bool:
 
 
 def _of_epochs(loop: ast.AST, node: ast.AST) -> bool:
-    """Whether the loop passes once an epoch: it holds the loop over batches, and the call stands outside that."""
+    """Whether the loop is over epochs: the loop over batches is inside it, and the call outside of that."""
     inner = [part for part in ast.walk(loop) if isinstance(part, LOOPS) and part is not loop]
     if not isinstance(loop, LOOPS) or any(_holds(each, node) for each in inner):
         return False
@@ -133,7 +133,7 @@ def _seldom(path: list[ast.AST]) -> bool:
 
 
 def _evaluates(scope: Scope, around: list[ast.AST], loop: ast.AST) -> bool:
-    """Whether nothing is trained here: the numbers are what the code is for."""
+    """Whether the code evaluates: it does not train, and the numbers are its purpose."""
     if any(method_of(part) in ("backward", "zero_grad") for part in ast.walk(loop)):
         return False
     entered = [

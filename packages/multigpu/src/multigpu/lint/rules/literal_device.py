@@ -33,7 +33,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _literal_names(scope: Scope) -> Iterator[tuple[ast.AST, str]]:
-    """`device = "cuda:0"`, and `def f(x, device="cuda:0")` where f is not a script's own function."""
+    """`device = "cuda:0"`, and `def f(x, device="cuda:0")` unless f is a script's own function."""
     for node in scope.nodes:
         if isinstance(node, ast.Assign) and matches("device|gpu|cuda", last_name(node.targets[0])):
             yield from _literal(node, node.value)
@@ -50,7 +50,7 @@ def _literal(place: ast.AST, value: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _literal_calls(scope: Scope, program: Program, of_file: dict[str, str]) -> Iterator[tuple[ast.AST, str]]:
-    """Calls that are given a GPU by its number, in their own text or by a name that nothing has told of."""
+    """Calls with a GPU by its number, in their own text or by a name whose line is not reported itself."""
     if program.of_tests and not scope.is_module:
         return  # a test asks for its GPU on purpose
     of_scope = named_devices(scope.node)
@@ -64,7 +64,7 @@ def _literal_calls(scope: Scope, program: Program, of_file: dict[str, str]) -> I
 
 
 def _chosen_once(node: ast.AST, device: str, scope: Scope, program: Program) -> bool:
-    """Whether a script picks its device in one place: GPU 0, if there is a GPU; or where DataParallel wants it."""
+    """Whether a script picks its device in one place: GPU 0, if there is a GPU; or the GPU that DataParallel needs."""
     if scope.kind not in (DRIVER, HELPER) or scope.name in program.started_in_threads or device != "cuda:0":
         return False
     if program.any_call("init_process_group"):

@@ -30,7 +30,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _follows(node: ast.AST, program: Program) -> bool:
-    """Whether a call loads weights to wherever the file says."""
+    """Whether a call loads weights to the devices that the file names."""
     if not isinstance(node, ast.Call) or program.names.called(node) != "torch.load" or not node.args:
         return False
     told = len(node.args) > 1 or keyword(node, "map_location") is not None or any(not kw.arg for kw in node.keywords)

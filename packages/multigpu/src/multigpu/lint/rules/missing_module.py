@@ -1,4 +1,4 @@
-"""FL012: a method or attribute of the model that is asked of its wrapper, without `.module`."""
+"""FL012: a method or attribute of the model that is looked up on its wrapper, without `.module`."""
 
 import ast
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def first_line(wrappers: frozenset[ast.Call]) -> int:
-    """Where a model is wrapped."""
+    """The first line that wraps a model."""
     return min(wrapper.lineno for wrapper in wrappers)
 
 

@@ -36,7 +36,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _is_it(node: ast.Attribute, sharding: Sharding, program: Program, scope: Scope) -> bool:
-    """Whether `.module` is taken of what was sharded before, by a name that was given nothing else since."""
+    """Whether `.module` is of a model that was sharded before, whose name was not assigned again since."""
     if ast.unparse(node.value) != sharding.model or node.lineno <= sharding.node.lineno:
         return False
     given_since = any(

@@ -52,7 +52,7 @@ def _renames(tree: ast.AST) -> bool:
 
 
 def _loaded(program: Program) -> dict[str, list[int]]:
-    """The lines on which a file loads weights, by what it loads them into."""
+    """The lines on which a file loads weights, by the text of the model that gets them."""
     found: dict[str, list[int]] = {}
     for node in ast.walk(program.tree):
         if isinstance(node, ast.Call) and method_of(node) == "load_state_dict":
@@ -61,7 +61,7 @@ def _loaded(program: Program) -> dict[str, list[int]]:
 
 
 def _inside(wrapper: ast.Call) -> str:
-    """The text of the model that a wrapper is given, without what moves it: `model` of `DataParallel(model.cuda())`."""
+    """The text of the model inside a wrapper, without calls that move it: `model` of `DataParallel(model.cuda())`."""
     inside = wrapper.args[0] if wrapper.args else wrapper
     while method_of(inside) in ("cuda", "to"):
         inside = inside.func.value  # type: ignore[attr-defined]

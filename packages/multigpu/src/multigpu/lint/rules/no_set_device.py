@@ -16,7 +16,7 @@ RULE = Rule(
     'torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) before the process group is made',
     "all-ranks-on-first-gpu",
 )
-# What chooses a GPU for the process; init_device_mesh does so by itself.
+# Functions that choose a GPU for the process; init_device_mesh does so by itself.
 CHOOSE = (
     "set_device",
     "set_device_index",
@@ -41,7 +41,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _joins_nccl(node: ast.AST, program: Program) -> bool:
-    """Whether a call makes a process group, and says that its backend is NCCL."""
+    """Whether a call makes a process group whose backend is NCCL by name."""
     if not isinstance(node, ast.Call) or not program.names.called(node).endswith("init_process_group"):
         return False
     backend = keyword(node, "backend") or (node.args[0] if node.args else None)
@@ -49,7 +49,7 @@ def _joins_nccl(node: ast.AST, program: Program) -> bool:
 
 
 def _chooses_otherwise(program: Program) -> bool:
-    """Whether a file gives a process its GPU in another way: by a number that is computed, or by what it may see."""
+    """Whether a file gives a process its GPU in another way: by a computed number, or by the GPUs that it may see."""
     for node in ast.walk(program.tree):
         if isinstance(node, ast.Constant) and node.value in HINTS:
             return True

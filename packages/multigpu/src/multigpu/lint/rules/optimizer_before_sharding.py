@@ -47,10 +47,10 @@ def _later(sharding: Sharding, made: ast.Call, program: Program) -> bool:
 
 
 def _models_in(made: ast.Call, scope: Scope) -> set[str]:
-    """The models whose parameters an optimizer is given, in the call itself or by a name that was given them."""
+    """The models whose parameters an optimizer gets, in the call itself or by a name that holds them."""
     given: list[ast.AST] = [*made.args, *(each.value for each in made.keywords)]
     assigned = [node for node in scope.nodes if isinstance(node, ast.Assign) and node.lineno < made.lineno]
-    for each in given:  # grows while it is read: a list of groups, the lists in it, and what those were made of
+    for each in given:  # grows while it is read: a list of groups, the lists in it, and the values of their names
         names = {part.id for part in ast.walk(each) if isinstance(part, ast.Name)}
         given += [
             node.value

@@ -1,4 +1,4 @@
-"""FL016: a DistributedSampler that shuffles, in a loop over epochs that never tells it which epoch it is."""
+"""FL016: a DistributedSampler that shuffles, in a loop over epochs that never sets its epoch."""
 
 import ast
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _shuffles(node: ast.Call, program: Program) -> bool:
-    """Whether a call makes torch's sampler, one whose order changes from epoch to epoch."""
+    """Whether a call makes a sampler of torch whose order is to change from epoch to epoch."""
     name = program.names.called(node)
     if not (name.startswith("torch.utils.data") and name.endswith(".DistributedSampler")):
         return False
@@ -64,7 +64,7 @@ def _over_epochs(node: ast.For) -> bool:
 
 
 def _trains(loop: ast.For, program: Program) -> bool:
-    """Whether the batches of an epoch are trained on in this file, where a call of set_epoch would show."""
+    """Whether this file trains on the batches of an epoch, so that a call of set_epoch would be in it."""
     functions = {node.name: node for node in ast.walk(program.tree) if isinstance(node, FUNCTIONS)}
     waiting: list[ast.AST] = [loop]
     seen: set[ast.AST] = set()

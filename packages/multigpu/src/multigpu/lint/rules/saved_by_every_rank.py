@@ -17,7 +17,7 @@ RULE = Rule(
     "if dist.get_rank() == 0: torch.save(...), and a barrier() behind it where others read the file",
     "saved-by-every-rank",
 )
-# A path with one of these words in it may be a different one for every rank; a buffer is nobody else's.
+# A path with one of these words in it may differ between ranks, and a buffer belongs to one process anyway.
 OWN = re.compile(
     r"rank|process|proc_|pid|gpu|device|local|worker|shard|node|host|uuid|tmp|temp|Bytes|buf|stream|memory",
     re.IGNORECASE,
@@ -39,7 +39,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _is_own(path: ast.expr, scope: Scope, ranks: Ranks) -> bool:
-    """Whether a path may name a different file on every rank, by its text or by what its names were given."""
+    """Whether a path may name a different file on every rank, by its text or by the values of its names."""
     texts, seen, waiting = [ast.unparse(path)], set(), [path]
     while waiting:
         for part in ast.walk(waiting.pop()):
@@ -52,7 +52,7 @@ def _is_own(path: ast.expr, scope: Scope, ranks: Ranks) -> bool:
 
 
 def _given(name: str, scope: Scope, ranks: Ranks) -> Iterator[ast.expr]:
-    """What a name may have been given: in the function, in the file, or as an argument by a caller."""
+    """The values that a name may have: from the function, from the file, or as an argument of a call."""
     for other in ranks.program.scopes:
         for node in other.nodes:
             if isinstance(node, ast.Assign) and name in [ast.unparse(target) for target in node.targets]:

@@ -1,4 +1,4 @@
-"""FL011: what forward writes on `self` for later: under DataParallel the replica takes it along."""
+"""FL011: values that forward writes on `self` for later, and that vanish with the replica under DataParallel."""
 
 import ast
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def check(reading: Reading) -> Iterator[Found]:
 
 @lru_cache(maxsize=1)
 def _may_be_copied(cls: ast.ClassDef) -> bool:
-    """Whether it is a module that a model consists of: an object with a forward that also trains is none."""
+    """Whether it is a module of a model; an object with a forward that also trains is not."""
     plain = all(isinstance(base, ast.Name) and base.id == "object" for base in cls.bases)
     trains = any(method_of(node) in ("backward", "zero_grad") for node in ast.walk(cls))
     return not (plain or trains or is_function(cls))
@@ -94,7 +94,7 @@ def _made_anew(methods: dict[str, tuple[AnyFunction, bool]]) -> set[str]:
 def _read_later(methods: dict[str, tuple[AnyFunction, bool]]) -> dict[str, str]:
     """Attributes that a method reads which forward does not call, and that does not set them itself."""
     if any(_gives_self_away(method) for method, reached in methods.values() if reached):
-        return {}  # who is given it may call any method, within forward
+        return {}  # a function that gets self may call any method, within forward
     found: dict[str, str] = {}
     for title, (method, reached) in methods.items():
         if not reached and title != "__init__":
