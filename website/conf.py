@@ -20,6 +20,7 @@ myst_heading_anchors = 5  # the anchors that GitHub makes
 default_role = "code"
 smartquotes = False  # `--option` in a sentence must stay what a reader can type
 autodoc_typehints_format = "short"
+napoleon_use_ivar = True  # else a field of a NamedTuple is described twice: in "Attributes", and as a member
 add_module_names = False
 suppress_warnings = ["myst.header", "myst.strikethrough"]
 
