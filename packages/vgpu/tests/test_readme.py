@@ -22,3 +22,4 @@ def test_every_public_name_is_listed_and_exists():
     text = README.read_text(encoding="utf-8")
     assert set(re.findall(r"`vgpu\.(\w+)(?:\([^`]*\))?`", text)) == set(vgpu.__all__)
     assert [name for name in vgpu.__all__ if not callable(getattr(vgpu, name))] == []
+    assert {*vgpu.__all__, "__version__"} == set(dir(vgpu))

@@ -10,6 +10,7 @@ import torch
 import torch.multiprocessing as mp
 import vgpu_ranks
 
+import vgpu
 import vgpu.__main__ as command_line
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
@@ -176,12 +177,17 @@ class TestCommandLine:
     @pytest.mark.parametrize("gpus", ["0", "-1", "99"])
     def test_a_bad_number(self, gpus, capsys):
         with pytest.raises(SystemExit) as stopped:
-            command_line.main(["--gpus", gpus, "script.py"])
+            command_line.main(["--gpus", gpus, __file__])
         assert stopped.value.code == 2 and f"gpus must be from 1 to 64, got {gpus}" in capsys.readouterr().err
 
     def test_a_missing_script(self):
         done = run("--force", "nowhere.py")
-        assert done.returncode == 2 and "no such file: nowhere.py" in done.stderr
+        assert (done.returncode, done.stderr) == (2, "python -m vgpu: error: no such file: nowhere.py\n")
+
+    def test_the_version(self, capsys):
+        with pytest.raises(SystemExit) as stopped:
+            command_line.main(["--version"])
+        assert stopped.value.code == 0 and capsys.readouterr().out == f"vgpu {vgpu.__version__}\n"
 
     def test_python_programs_a_script_starts_are_virtual_too(self, tmp_path):
         inner = tmp_path / "inner.py"

@@ -14,26 +14,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from vgpu.machine.memory import fresh_memory
-    from vgpu.observing.strict import check_placement
-    from vgpu.observing.tracing import Trace, trace
-    from vgpu.switch import check_gpus, disable, enable, is_enabled, start_if_changed, virtual_gpus
+if TYPE_CHECKING:  # the names below, for programs that read types and run nothing
+    from vgpu.machine.memory import fresh_memory as fresh_memory
+    from vgpu.observing.strict import check_placement as check_placement
+    from vgpu.observing.tracing import Trace as Trace
+    from vgpu.observing.tracing import trace as trace
+    from vgpu.switch import check_gpus as check_gpus
+    from vgpu.switch import disable as disable
+    from vgpu.switch import enable as enable
+    from vgpu.switch import is_enabled as is_enabled
+    from vgpu.switch import start_if_changed as start_if_changed
+    from vgpu.switch import virtual_gpus as virtual_gpus
 
-# What other programs may use. Everything else in this package is its own, and may change at any time.
-__all__ = [
-    "Trace",
-    "check_gpus",
-    "check_placement",
-    "disable",
-    "enable",
-    "fresh_memory",
-    "is_enabled",
-    "start_if_changed",
-    "trace",
-    "virtual_gpus",
-]
+__version__ = "0.1.0"
 
+# What other programs may use, and where it is. Everything else in this package is its own, and may change at any time.
 _MODULES = {
     "Trace": "observing.tracing",
     "check_gpus": "switch",
@@ -46,6 +41,7 @@ _MODULES = {
     "trace": "observing.tracing",
     "virtual_gpus": "switch",
 }
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
@@ -58,4 +54,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)  # for completion, and for pages that are made from docstrings
+    return [*__all__, "__version__"]  # for completion, and for pages that are made from docstrings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
-from vgpu import switch
+from vgpu import __version__, switch
 from vgpu.machine import profiles
 from vgpu.starting import autostart, banner, inherit
 
@@ -35,9 +35,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=PROFILE)
     parser.add_argument("--force", action="store_true", help="accepted, and without effect")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
+    parser.add_argument("--version", action="version", version=f"vgpu {__version__}", help="show the version")
     parser.add_argument("program", help="script.py, or a module after -m")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the program")
     options = parser.parse_args(arguments)
+    path = Path(options.program)
+    if not (options.module or path.is_file()):
+        parser.exit(2, f"{parser.prog}: error: no such file: {options.program}\n")
     try:
         gpus = switch.check_gpus(options.gpus)
         switch.enable(gpus, memory=options.memory, profile=options.profile)
@@ -50,9 +54,6 @@ def main(argv: list[str] | None = None) -> None:
         sys.path.insert(0, os.getcwd())
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
     else:
-        path = Path(options.program)
-        if not path.is_file():
-            parser.error(f"no such file: {options.program}")
         sys.path[0] = str(path.resolve().parent)
         runpy.run_path(str(path), run_name="__main__")
 
