@@ -31,7 +31,6 @@ RUN = [field for field in fields_of("engine.config", "TrainConfig") if field.nam
 DETECTOR = [
     field for field in fields_of("detection.config", "FasterRCNNConfig") if field.name in ("backbone", "fpn", "roi_op")
 ]
-MAY_CHANGE = ("gpus", "workers", "checkpoint_every", "evaluate_every")  # in a run that goes on; all else stays
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _stored_config(options: argparse.Namespace, chosen: dict[str, Any]) -> "TrainConfig":
     from frcnn_lite import engine
+    from frcnn_lite.engine.begin import MAY_CHANGE
 
     lengths = {name: getattr(options, name) for name in ("minutes", "epochs")}
     named = [*chosen, *(name for name, value in lengths.items() if value is not None)]

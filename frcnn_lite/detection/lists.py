@@ -17,7 +17,7 @@ Target = Mapping[str, Tensor]
 
 
 def detect_in_list(model: nn.Module, images: Sequence[Tensor]) -> list[dict[str, Tensor]]:
-    """What `model` finds in each picture: "boxes" (n, 4), "labels" (n,) and "scores" (n,), best first.
+    """The objects that `model` finds in each picture: "boxes" (n, 4), "labels" (n,) and "scores" (n,), best first.
 
     Args:
         images: (3, H, W) floats in 0..1, each of its own size.

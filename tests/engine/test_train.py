@@ -161,7 +161,7 @@ def test_a_signal_during_the_last_save_is_not_lost(tmp_path, monkeypatch):
         if state["step"] == 2:
             signal.raise_signal(signal.SIGTERM)
 
-    module = importlib.import_module("frcnn_lite.engine.train")
+    module = importlib.import_module("frcnn_lite.engine.begin")
     monkeypatch.setattr(module, "save_checkpoint", save)
     result = quiet(replace(CONFIG, steps=2, test_images=4), tmp_path / "run")
     assert result.terminated and result.evaluation is None and len(result.history) == 2
