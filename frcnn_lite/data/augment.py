@@ -35,7 +35,7 @@ class Augmentation:
         for name, most in (("flip", 1.0), ("zoom", 3.0), ("light", 0.9)):
             value = getattr(self, name)
             if not 0 <= value <= most:
-                raise ValueError(f"{name} must be between 0 and {most:g}, got {value!r}")
+                raise ValueError(f"`{name}` must be between 0 and {most:g}, got {value!r}")
 
     def __call__(self, batch: Batch, keys: Tensor) -> Batch:
         """The batch, each picture changed by its own row of `keys` (B, DRAWS) float32, uniform in [0, 1)."""

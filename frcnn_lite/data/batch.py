@@ -56,14 +56,14 @@ def collate(scenes: Sequence[Scene], max_boxes: int | None = None) -> Batch:
     Raises ValueError when the sizes differ or a scene has more than `max_boxes` boxes: none is ever dropped silently.
     """
     if not scenes:
-        raise ValueError("scenes must hold at least one Scene, got none")
+        raise ValueError("`scenes` must hold at least one Scene, got none")
     sizes = {tuple(scene.image.shape) for scene in scenes}
     if len(sizes) > 1:
-        raise ValueError(f"scenes of one batch must have one image size, got {sorted(sizes)}")
+        raise ValueError(f"`scenes` must have one image size, got {sorted(sizes)}")
     most = max(len(scene.labels) for scene in scenes)
     rows = max(most, 1) if max_boxes is None else max_boxes
     if most > rows:
-        raise ValueError(f"max_boxes={max_boxes}, but a scene has {most} boxes; give at least {most} or None")
+        raise ValueError(f"`max_boxes` must be at least {most}, the boxes of a scene, or None, got {max_boxes}")
     return Batch(
         images=torch.stack([scene.image for scene in scenes]).to(torch.float32) / 255,
         boxes=torch.stack([pad(scene.boxes, (0, 0, 0, rows - len(scene.boxes))) for scene in scenes]),

@@ -63,7 +63,7 @@ class Handling:
         for field in fields(self):
             if getattr(self, field.name) not in ACTIONS[field.name]:
                 raise ValueError(
-                    f"{field.name} must be one of {ACTIONS[field.name]}, got {getattr(self, field.name)!r}"
+                    f"`{field.name}` must be one of {ACTIONS[field.name]}, got {getattr(self, field.name)!r}"
                 )
 
     @classmethod

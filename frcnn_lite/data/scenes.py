@@ -42,16 +42,16 @@ class DigitScenes(Dataset[Scene]):
         self, split: Split, length: int, seed: int = 0, *, size: int = 128, digits: tuple[int, int] = (2, 6)
     ) -> None:
         if split not in get_args(Split):
-            raise ValueError(f"split must be 'train' or 'test', got {split!r}")
+            raise ValueError(f"`split` must be 'train' or 'test', got {split!r}")
         for name, value, least in (("length", length, 0), ("seed", seed, 0), ("size", size, MIN_SIZE)):
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, got {value!r}")
+                raise TypeError(f"`{name}` must be an int, got {value!r}")
             if value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
+                raise ValueError(f"`{name}` must be at least {least}, got {value}")
         if size > MAX_CROP:
-            raise ValueError(f"size must be at most {MAX_CROP} (the photographs are no larger), got {size}")
+            raise ValueError(f"`size` must be at most {MAX_CROP} (the photographs are no larger), got {size}")
         if len(digits) != 2 or not 0 <= digits[0] <= digits[1]:
-            raise ValueError(f"digits must be (fewest, most) with 0 <= fewest <= most, got {digits!r}")
+            raise ValueError(f"`digits` must be (fewest, most) with 0 <= fewest <= most, got {digits!r}")
         self.split = split
         self.length = length
         self.seed = seed

@@ -46,7 +46,7 @@ class DataSource:
         """Raises ValueError for a name that means nothing, FileNotFoundError for a path that is not there."""
         kind, _, place = name.partition(":")
         if kind not in FORMATS:
-            raise ValueError(f"data must be 'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', got {name!r}")
+            raise ValueError(f"`data` must be 'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', got {name!r}")
         path, _, split = (place, "", "") if "@" not in place or Path(place).exists() else place.rpartition("@")
         if not path or not Path(path).exists():
             raise FileNotFoundError(f"data {name!r}: no such file or directory: {path!r}")

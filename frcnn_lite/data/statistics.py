@@ -69,7 +69,7 @@ def fit_anchors(boxes: Tensor, count: int | None = None) -> AnchorFit:
     logarithms a distance is a ratio, and so close to an IoU. Raises ValueError without boxes.
     """
     if len(boxes) == 0:
-        raise ValueError("boxes must hold at least one box, got none: anchors are fitted to what is to be found")
+        raise ValueError("`boxes` must hold at least one box, got none: anchors are fitted to what is to be found")
     size = _root_area(boxes)
     ratio = ((boxes[:, 3] - boxes[:, 1]) / (boxes[:, 2] - boxes[:, 0])).double()
     low, middle, high = ratio.quantile(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)).tolist()

@@ -88,7 +88,7 @@ class FasterRCNNConfig:
         for name in _COUNTS:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, got {value!r}")
+                raise TypeError(f"`{name}` must be an int, got {value!r}")
             _require(value >= 1, name, value, "at least 1")
         for name in _FRACTIONS:
             value = getattr(self, name)
@@ -143,4 +143,4 @@ _FRACTIONS = (
 
 def _require(condition: bool, name: str, value: object, wanted: str) -> None:
     if not condition:
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+        raise ValueError(f"`{name}` must be {wanted}, got {value!r}")

@@ -78,7 +78,9 @@ class FasterRCNN(nn.Module):
         self, images: Sequence[Tensor], targets: Any, labels: Tensor | None, seeds: Tensor | None
     ) -> list[dict[str, Tensor]] | dict[str, Tensor]:
         if labels is not None or seeds is not None or isinstance(targets, Tensor):
-            raise ValueError("a list of images goes with a list of targets alone; boxes, labels and seeds with a batch")
+            raise ValueError(
+                "a list of images goes with a list of targets alone; `boxes`, `labels` and `seeds` with a batch"
+            )
         if targets is None:
             return detect_in_list(self, images)
         return losses_of_list(self, images, targets, self.config.num_classes)
@@ -86,24 +88,24 @@ class FasterRCNN(nn.Module):
     def _check(self, images: Tensor, boxes: Tensor | None, labels: Tensor | None, seeds: Tensor | None) -> None:
         channels = self.config.in_channels
         if images.dim() != 4 or images.shape[1] != channels or not torch.is_floating_point(images):
-            raise ValueError(f"images must be (B, {channels}, H, W) floats in 0..1, got {_describe(images)}")
+            raise ValueError(f"`images` must be (B, {channels}, H, W) floats in 0..1, got {_describe(images)}")
         given = {"boxes": boxes, "labels": labels, "seeds": seeds}
         missing = [name for name, value in given.items() if value is None]
         if boxes is None or labels is None or seeds is None:
             if len(missing) < 3:
-                raise ValueError(f"training needs boxes, labels and seeds; missing: {', '.join(missing)}")
+                raise ValueError(f"training needs `boxes`, `labels` and `seeds`; missing: {', '.join(missing)}")
             return
         batch = len(images)
         if labels.dim() != 2 or len(labels) != batch:
-            raise ValueError(f"labels must be ({batch}, M), a row for each image, got {tuple(labels.shape)}")
+            raise ValueError(f"`labels` must be ({batch}, M), a row for each image, got {tuple(labels.shape)}")
         if labels.shape[1] == 0:
-            raise ValueError("labels must have at least one column; pad boxes with zeros and labels with -1")
+            raise ValueError("`labels` must have at least one column; pad boxes with zeros and labels with -1")
         if boxes.shape != (*labels.shape, 4):
             raise ValueError(
-                f"boxes must be {(*labels.shape, 4)}, four numbers for each label, got {tuple(boxes.shape)}"
+                f"`boxes` must be {(*labels.shape, 4)}, four numbers for each label, got {tuple(boxes.shape)}"
             )
         if seeds.shape != (batch,):
-            raise ValueError(f"seeds must be ({batch},), one for each image, got {tuple(seeds.shape)}")
+            raise ValueError(f"`seeds` must be ({batch},), one for each image, got {tuple(seeds.shape)}")
 
 
 def _describe(tensor: Tensor) -> str:

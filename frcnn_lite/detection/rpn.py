@@ -93,7 +93,7 @@ def _cell_anchors(config: FasterRCNNConfig, levels: int) -> Tensor:
     """(levels, A, 4): the anchors of a cell on every level."""
     count, rest = divmod(len(config.anchor_sizes), levels)
     if rest or not count:
-        raise ValueError(f"anchor_sizes must be a multiple of {levels} levels of features, got {config.anchor_sizes}")
+        raise ValueError(f"`anchor_sizes` must be a multiple of {levels} levels of features, got {config.anchor_sizes}")
     groups = (config.anchor_sizes[k * count : (k + 1) * count] for k in range(levels))
     cells = torch.stack([cell_anchors(sizes, config.anchor_ratios) for sizes in groups])
     if config.anchor_style == "centered":

@@ -51,7 +51,7 @@ def _maps(config: FasterRCNNConfig) -> nn.Module:
     if name.startswith("mobilenet"):
         return mobilenet_backbone(backbone_name=name, weights=None, fpn=config.fpn, norm_layer=norm, trainable_layers=6)
     if not name.startswith("resnet"):
-        raise ValueError(f'backbone must be "lite", or a ResNet or MobileNet of torchvision, got {name!r}')
+        raise ValueError(f'`backbone` must be "lite", or a ResNet or MobileNet of torchvision, got {name!r}')
     if config.fpn:
         return resnet_fpn_backbone(backbone_name=name, weights=None, norm_layer=norm, trainable_layers=5)
     children = get_model(name, weights=None, norm_layer=norm).named_children()

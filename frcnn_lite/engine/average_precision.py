@@ -136,7 +136,7 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
     counts = Counter(picture.image_id for picture in pictures)
     twice = sorted(image_id for image_id, count in counts.items() if count > 1)
     if twice:
-        raise ValueError(f"pictures must be judged once each, got image_id {twice[:5]} more than once")
+        raise ValueError(f"`pictures` must be judged once each, got image_id {twice[:5]} more than once")
     objects: list[dict[str, Any]] = []
     found: list[dict[str, Any]] = []
     for picture in pictures:

@@ -88,7 +88,7 @@ def _require_same(run: RunDirectory, config: TrainConfig) -> None:
     if begun != config:
         changed = [f.name for f in fields(config) if getattr(begun, f.name) != getattr(config, f.name)]
         raise ValueError(
-            f"config differs from {run.config_file} in {', '.join(changed)}; a run can only go on as it was begun. "
+            f"`config` differs from {run.config_file} in {', '.join(changed)}; a run can only go on as it was begun. "
             "To begin another, give another directory or delete this one."
         )
 

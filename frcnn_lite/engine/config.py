@@ -84,35 +84,35 @@ class TrainConfig:
         if isinstance(self.image_size, int):
             object.__setattr__(self, "image_size", (self.image_size, self.image_size))
         if len(self.image_size) != 2 or not all(isinstance(side, int) and side >= 1 for side in self.image_size):
-            raise ValueError(f"image_size must be (height, width), each at least 1, got {self.image_size!r}")
+            raise ValueError(f"`image_size` must be (height, width), each at least 1, got {self.image_size!r}")
         least = {"train_images": 1, "batch_size": 1, "checkpoint_every": 1}
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.type is int:
                 if not isinstance(value, int) or isinstance(value, bool):
-                    raise TypeError(f"{entry.name} must be an int, got {value!r}")
+                    raise TypeError(f"`{entry.name}` must be an int, got {value!r}")
                 if value < least.get(entry.name, 0):
-                    raise ValueError(f"{entry.name} must be at least {least.get(entry.name, 0)}, got {value}")
+                    raise ValueError(f"`{entry.name}` must be at least {least.get(entry.name, 0)}, got {value}")
             elif entry.type is float:
                 if not isinstance(value, int | float) or isinstance(value, bool):
-                    raise TypeError(f"{entry.name} must be a number, got {value!r}")
+                    raise TypeError(f"`{entry.name}` must be a number, got {value!r}")
                 if not (math.isfinite(value) and value >= 0):
-                    raise ValueError(f"{entry.name} must be a finite number of at least 0, got {value!r}")
+                    raise ValueError(f"`{entry.name}` must be a finite number of at least 0, got {value!r}")
         if not isinstance(self.amp, bool):
-            raise TypeError(f"amp must be True or False, got {self.amp!r}")
+            raise TypeError(f"`amp` must be True or False, got {self.amp!r}")
         if self.averaging > 1:
-            raise ValueError(f"averaging must be a fraction of the steps, at most 1, got {self.averaging}")
+            raise ValueError(f"`averaging` must be a fraction of the steps, at most 1, got {self.averaging}")
         if self.weights and self.model.backbone == "lite":
-            raise ValueError(f"weights must be empty for the backbone 'lite', got {self.weights!r}")
+            raise ValueError(f"`weights` must be empty for the backbone 'lite', got {self.weights!r}")
         if self.evaluate_every and not self.test_images:
-            raise ValueError(f"evaluate_every={self.evaluate_every} needs test_images of at least 1, got 0")
+            raise ValueError(f"`test_images` must be at least 1 with evaluate_every={self.evaluate_every}, got 0")
         Handling.parse(self.handle)
         self.augmentation  # noqa: B018 it checks
         if self.schedule not in get_args(Schedule):
-            raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {self.schedule!r}")
+            raise ValueError(f"`schedule` must be one of {get_args(Schedule)}, got {self.schedule!r}")
         if self.gpus > self.batch_size:
             raise ValueError(
-                f"gpus must be at most batch_size, got gpus={self.gpus} with batch_size={self.batch_size}: "
+                f"`gpus` must be at most `batch_size`, got gpus={self.gpus} with batch_size={self.batch_size}: "
                 f"{self.gpus - self.batch_size} of the devices would never see an image"
             )
 

@@ -110,7 +110,7 @@ class Pictures:
 def _digits(split: str, length: int, seed: int, config: TrainConfig) -> DigitScenes:
     height, width = config.image_size
     if height != width:
-        raise ValueError(f"image_size of digit scenes must be square, got {height} x {width}")
+        raise ValueError(f"`image_size` of digit scenes must be square, got {height} x {width}")
     return DigitScenes("train" if split == "train" else "test", length, seed, size=height)
 
 

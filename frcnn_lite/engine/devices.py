@@ -14,11 +14,11 @@ def main_device(gpus: int) -> torch.device:
     """
     present, ranks = torch.cuda.device_count(), rank_and_size()[1]
     if gpus and ranks > 1 and gpus != ranks:
-        raise ValueError(f"gpus must be {ranks} with {ranks} ranks, one GPU for each, or 0 for the CPU; got {gpus}")
+        raise ValueError(f"`gpus` must be {ranks} with {ranks} ranks, one GPU for each, or 0 for the CPU; got {gpus}")
     if gpus and ranks > 1:
         return choose_device("cuda")
     if gpus < 0 or gpus > present:
-        raise ValueError(f"gpus must be between 0 and {present}, the number of GPUs here, got {gpus}")
+        raise ValueError(f"`gpus` must be between 0 and {present}, the number of GPUs here, got {gpus}")
     return torch.device("cuda", 0) if gpus else torch.device("cpu")
 
 

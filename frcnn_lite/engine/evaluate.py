@@ -32,7 +32,7 @@ def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8, 
     progress: as in `evaluate`. Raises ValueError for a data set without pictures.
     """
     if len(dataset) == 0:
-        raise ValueError("dataset must hold at least one picture, got none")
+        raise ValueError("`dataset` must hold at least one picture, got none")
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()

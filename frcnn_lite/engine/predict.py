@@ -41,7 +41,7 @@ def predict(
     letterbox: the canvas that the detector was trained on; None shows it the picture in its own size.
     """
     if not 0 <= min_score <= 1:
-        raise ValueError(f"min_score must be between 0 and 1, got {min_score}")
+        raise ValueError(f"`min_score` must be between 0 and 1, got {min_score}")
     scale = MAX_SIDE / max(image.size)
     if letterbox is None:
         sides = [max(1, round(side * min(1.0, scale))) for side in image.size]
@@ -58,7 +58,7 @@ def predict(
 def predict_file(
     run: Run, path: str | Path, out_dir: str | Path | None = None, *, min_score: float = 0.5
 ) -> tuple[Prediction, Path | None]:
-    """What the detector of a run finds in one image file, shown to it as in training.
+    """Find objects in one image file, which is shown to the detector of the run as in training.
 
     Args:
         run: from `load_run`; `run.model.to(device)` decides where it computes.

@@ -57,7 +57,7 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
     own = given.get("data", "digits") != "digits"
     config = TrainConfig(**{**(OWN_PICTURES if own else {}), **given, "model": model})
     if config.weights and not Path(config.weights).is_file():
-        raise FileNotFoundError(f"weights: no such file: {config.weights!r}")
+        raise FileNotFoundError(f"`weights` must be a file, got {config.weights!r}")
     follows: dict[str, Any] = {}
     if own:
         follows = _from_folder(config, pictures or Pictures(), "image_size" in given)
@@ -77,7 +77,7 @@ def fill_minutes(config: TrainConfig, minutes: float, pictures: Pictures | None 
     Raises ValueError unless `minutes` is positive.
     """
     if not 0 < minutes < math.inf:
-        raise ValueError(f"minutes must be a positive number, got {minutes}")
+        raise ValueError(f"`minutes` must be a positive number, got {minutes}")
     begin = time.perf_counter()
     trial = replace(config, steps=WARMUP_STEPS + TIMED_STEPS)
     trainer = Trainer(trial)
@@ -96,7 +96,7 @@ def fill_minutes(config: TrainConfig, minutes: float, pictures: Pictures | None 
 def steps_in_epochs(epochs: float, config: TrainConfig) -> int:
     """How many steps of `config` show every picture `epochs` times, rounded up. Raises ValueError unless positive."""
     if not 0 < epochs < math.inf:
-        raise ValueError(f"epochs must be a positive number, got {epochs}")
+        raise ValueError(f"`epochs` must be a positive number, got {epochs}")
     return math.ceil(epochs * config.train_images / config.batch_size)
 
 

@@ -20,7 +20,7 @@ class StepOrder(Sampler[list[int]]):
     def __init__(self, images: int, batch_size: int, seed: int, first_step: int, last_step: int) -> None:
         ranks = rank_and_size()[1]
         if batch_size < ranks:
-            raise ValueError(f"batch_size must be at least {ranks}, an image for each rank, got {batch_size}")
+            raise ValueError(f"`batch_size` must be at least {ranks}, an image for each rank, got {batch_size}")
         self.images = images
         self.batch_size = batch_size
         self.seed = seed

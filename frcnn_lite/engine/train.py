@@ -107,7 +107,7 @@ def train(
     classes = len(dataset.class_names)
     if config.model.num_classes != classes:
         raise ValueError(
-            f"model.num_classes must be {classes} for data {config.data!r}, got {config.model.num_classes}"
+            f"`model.num_classes` must be {classes} for data {config.data!r}, got {config.model.num_classes}"
         )
     trainer = Trainer(config)
     with ExitStack() as held:  # the lock of the directory, on rank 0

@@ -52,9 +52,9 @@ def export_onnx(
     if path.exists():
         raise FileExistsError(f"{path} exists already; choose another name")
     if class_names and len(class_names) != model.config.num_classes:
-        raise ValueError(f"class_names must name {model.config.num_classes} classes, got {len(class_names)}")
+        raise ValueError(f"`class_names` must name {model.config.num_classes} classes, got {len(class_names)}")
     if batch is not None and batch < 1:
-        raise ValueError(f"batch must be at least 1, or None for any number, got {batch}")
+        raise ValueError(f"`batch` must be at least 1, or None for any number, got {batch}")
     _require("onnx", "onnxscript")
     # A dimension of one example reads like a constant to torch.export, so any number is traced with two.
     example = torch.zeros(batch or 2, model.config.in_channels, *image_size)

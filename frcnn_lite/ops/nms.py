@@ -39,11 +39,11 @@ def nms_mask(iou: Tensor, scores: Tensor, iou_threshold: float, classes: Tensor 
     The test for the last round reads a value back, so on a GPU every round waits for the device.
     """
     if iou.dim() != 3 or iou.shape[1] != iou.shape[2]:
-        raise ValueError(f"iou must be (B, K, K), got {tuple(iou.shape)}")
+        raise ValueError(f"`iou` must be (B, K, K), got {tuple(iou.shape)}")
     if scores.shape != iou.shape[:2]:
-        raise ValueError(f"scores must be (B, K) = {tuple(iou.shape[:2])}, got {tuple(scores.shape)}")
+        raise ValueError(f"`scores` must be (B, K) = {tuple(iou.shape[:2])}, got {tuple(scores.shape)}")
     if classes is not None and classes.shape != scores.shape:
-        raise ValueError(f"classes must be (B, K) = {tuple(scores.shape)}, got {tuple(classes.shape)}")
+        raise ValueError(f"`classes` must be (B, K) = {tuple(scores.shape)}, got {tuple(classes.shape)}")
     rank = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     suppresses = (iou > round_down(iou_threshold, iou.dtype)) & (rank.unsqueeze(2) < rank.unsqueeze(1))
     if classes is not None:

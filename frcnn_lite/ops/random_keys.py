@@ -28,7 +28,7 @@ def random_keys(seeds: Tensor, n: int, stream: int) -> Tensor:
         ValueError: seeds are not as above.
     """
     if seeds.dtype != torch.int64 or seeds.dim() != 1:
-        raise ValueError(f"seeds must be a (B,) int64 tensor, got {tuple(seeds.shape)} {seeds.dtype}")
+        raise ValueError(f"`seeds` must be a (B,) int64 tensor, got {tuple(seeds.shape)} {seeds.dtype}")
     row = mix(mix(seeds & MASK) ^ ((seeds >> 32) & MASK) ^ ((stream * GOLDEN) & MASK))
     # Mixing the position first keeps rows whose states are close from being shifted copies of each other.
     position = mix(torch.arange(1, n + 1, device=seeds.device))

@@ -70,11 +70,11 @@ def _check(features: Tensor, rois: Tensor, output_size: int | tuple[int, int]) -
     """(ph, pw), if shapes and dtypes are as `roi_pool` says; raises ValueError otherwise."""
     ph, pw = (output_size, output_size) if isinstance(output_size, int) else output_size
     if features.dim() != 4 or not features.is_floating_point():
-        raise ValueError(f"features must be (N, C, H, W) floating, got {tuple(features.shape)} {features.dtype}")
+        raise ValueError(f"`features` must be (N, C, H, W) floating, got {tuple(features.shape)} {features.dtype}")
     if rois.dim() != 2 or rois.shape[1] != 5 or rois.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"rois must be (R, 5) float32 or float64, got {tuple(rois.shape)} {rois.dtype}")
+        raise ValueError(f"`rois` must be (R, 5) float32 or float64, got {tuple(rois.shape)} {rois.dtype}")
     if ph < 1 or pw < 1:
-        raise ValueError(f"output_size must be positive, got {output_size}")
+        raise ValueError(f"`output_size` must be positive, got {output_size}")
     return ph, pw
 
 

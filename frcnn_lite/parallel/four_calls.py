@@ -31,7 +31,7 @@ def data_parallel(
     Raises ValueError when `devices` is empty, and what a replica raises, with a note that names the replica.
     """
     if not devices:
-        raise ValueError("devices is empty; name at least one, such as ['cuda:0', 'cuda:1'] or ['cpu', 'cpu']")
+        raise ValueError("`devices` is empty; name at least one, such as ['cuda:0', 'cuda:1'] or ['cpu', 'cpu']")
     shares = scatter((inputs, module_kwargs or {}), devices, dim)
     used = devices[: len(shares)]
     args, kwargs = zip(*shares, strict=True)
@@ -133,7 +133,7 @@ def _home_of(replica: nn.Module) -> torch.device:
     """The device of the first weight or buffer; replicas of torch list their buffers only."""
     for tensor in (*replica.parameters(), *replica.buffers()):
         return tensor.device
-    raise ValueError(f"devices is needed: {type(replica).__name__} has neither parameters nor buffers that tell one")
+    raise ValueError(f"`devices` is needed: {type(replica).__name__} has neither parameters nor buffers that tell one")
 
 
 def _modes(device: torch.device) -> list[Callable[[], AbstractContextManager[Any]]]:

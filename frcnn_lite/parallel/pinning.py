@@ -35,7 +35,7 @@ def same_device(**tensors: Tensor) -> torch.device:
     Raises ValueError that names every tensor with its device when they differ, or when none is given.
     """
     if not tensors:
-        raise ValueError("tensors is empty; give at least one, by name")
+        raise ValueError("`tensors` is empty; give at least one, by name")
     places = {name: tensor.device for name, tensor in tensors.items()}
     if len(set(places.values())) > 1:
         told = ", ".join(f"{name} on {device}" for name, device in places.items())

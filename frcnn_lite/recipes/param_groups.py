@@ -58,7 +58,7 @@ def _any_match(names: tuple[str, ...], pattern: str) -> bool:
 
 def _check_numbers(multipliers: Mapping[str, float], lr: float, rest: float | None) -> None:
     if not multipliers:
-        raise ValueError("multipliers is empty: name at least one group, such as {'backbone': 0.1, 'head': 1.0}")
+        raise ValueError("`multipliers` is empty: name at least one group, such as {'backbone': 0.1, 'head': 1.0}")
     if REST in multipliers:
         raise ValueError(f"{REST!r} is the name of the group of all other parameters: give its factor as rest=...")
     given = {"lr": lr, **{f"multipliers[{pattern!r}]": factor for pattern, factor in multipliers.items()}}
@@ -66,7 +66,7 @@ def _check_numbers(multipliers: Mapping[str, float], lr: float, rest: float | No
         given["rest"] = rest
     for name, value in given.items():
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+            raise ValueError(f"`{name}` must be a finite number of at least 0, got {value!r}")
 
 
 def _check_partition(

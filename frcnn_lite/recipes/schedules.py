@@ -84,7 +84,7 @@ def preview(
 
 def _steps_after(warmup_steps: int, total_steps: int) -> int:
     if total_steps <= warmup_steps:
-        raise ValueError(f"total_steps must be more than the {warmup_steps} steps of warm-up, got {total_steps}")
+        raise ValueError(f"`total_steps` must be more than the {warmup_steps} steps of warm-up, got {total_steps}")
     return total_steps - warmup_steps
 
 
@@ -96,7 +96,7 @@ def _after_warmup(
     `SequentialLR` restarts each part at its own step 0, which is why milestones above are shifted.
     """
     if warmup_steps < 0:
-        raise ValueError(f"warmup_steps must be at least 0, got {warmup_steps}")
+        raise ValueError(f"`warmup_steps` must be at least 0, got {warmup_steps}")
     if warmup_steps > 0:
         parts = [LinearLR(optimizer, start_factor=WARMUP_START, total_iters=warmup_steps), *parts]
         lengths = [warmup_steps, *lengths]

@@ -29,7 +29,7 @@ def test_a_fixed_length_can_be_asked_for():
 
 
 def test_no_box_is_dropped_silently():
-    with pytest.raises(ValueError, match="max_boxes=2, but a scene has 3 boxes"):
+    with pytest.raises(ValueError, match="`max_boxes` must be at least 3, the boxes of a scene, or None, got 2"):
         collate([scene(1), scene(3)], max_boxes=2)
 
 

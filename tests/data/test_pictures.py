@@ -96,7 +96,7 @@ def test_handling_is_a_choice(broken):
 
 def test_handling_is_read_from_text():
     assert Handling.parse(["outside=drop", "empty=skip"]) == Handling(outside="drop", empty="skip")
-    for choice, words in (("box=drop", "no defect is called 'box'"), ("outside=keep", "outside must be one of")):
+    for choice, words in (("box=drop", "no defect is called 'box'"), ("outside=keep", "`outside` must be one of")):
         with pytest.raises(ValueError, match=words):
             Handling.parse([choice])
 

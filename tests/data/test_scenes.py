@@ -118,13 +118,13 @@ def test_workers_deliver_the_same_scenes(context):
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"split": "val", "length": 1}, ValueError, "split must be 'train' or 'test', got 'val'"),
-        ({"split": "train", "length": -1}, ValueError, "length must be at least 0, got -1"),
-        ({"split": "train", "length": 1.5}, TypeError, "length must be an int, got 1.5"),
-        ({"split": "train", "length": 1, "seed": -2}, ValueError, "seed must be at least 0"),
-        ({"split": "train", "length": 1, "size": 32}, ValueError, "size must be at least 64, got 32"),
-        ({"split": "train", "length": 1, "size": 500}, ValueError, "size must be at most 214"),
-        ({"split": "train", "length": 1, "digits": (3, 2)}, ValueError, "digits must be"),
+        ({"split": "val", "length": 1}, ValueError, "`split` must be 'train' or 'test', got 'val'"),
+        ({"split": "train", "length": -1}, ValueError, "`length` must be at least 0, got -1"),
+        ({"split": "train", "length": 1.5}, TypeError, "`length` must be an int, got 1.5"),
+        ({"split": "train", "length": 1, "seed": -2}, ValueError, "`seed` must be at least 0"),
+        ({"split": "train", "length": 1, "size": 32}, ValueError, "`size` must be at least 64, got 32"),
+        ({"split": "train", "length": 1, "size": 500}, ValueError, "`size` must be at most 214"),
+        ({"split": "train", "length": 1, "digits": (3, 2)}, ValueError, "`digits` must be"),
     ],
 )
 def test_bad_arguments_are_named(arguments, error, words):

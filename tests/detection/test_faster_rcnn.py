@@ -143,19 +143,19 @@ def test_state_dict_holds_parameters_only(model) -> None:
 
 
 def test_wrong_arguments_are_named(model, truth) -> None:
-    with pytest.raises(ValueError, match=r"images must be \(B, 3, H, W\) floats in 0..1, got \(3, 64, 48\)"):
+    with pytest.raises(ValueError, match=r"`images` must be \(B, 3, H, W\) floats in 0..1, got \(3, 64, 48\)"):
         model(truth.images[0])
-    with pytest.raises(ValueError, match=r"images must be .* torch.uint8"):
+    with pytest.raises(ValueError, match=r"`images` must be .* torch.uint8"):
         model(truth.images.to(torch.uint8))
-    with pytest.raises(ValueError, match="training needs boxes, labels and seeds; missing: seeds"):
+    with pytest.raises(ValueError, match="training needs `boxes`, `labels` and `seeds`; missing: seeds"):
         model(truth.images, truth.boxes, truth.labels)
-    with pytest.raises(ValueError, match=r"boxes must be \(5, 5, 4\), four numbers for each label, got \(4, 5, 4\)"):
+    with pytest.raises(ValueError, match=r"`boxes` must be \(5, 5, 4\), four numbers for each label, got \(4, 5, 4\)"):
         model(truth.images, truth.boxes[:4], truth.labels, truth.seeds)
-    with pytest.raises(ValueError, match=r"labels must be \(5, M\), a row for each image, got \(4, 5\)"):
+    with pytest.raises(ValueError, match=r"`labels` must be \(5, M\), a row for each image, got \(4, 5\)"):
         model(truth.images, truth.boxes, truth.labels[:4], truth.seeds)
-    with pytest.raises(ValueError, match=r"seeds must be \(5,\), one for each image, got \(4,\)"):
+    with pytest.raises(ValueError, match=r"`seeds` must be \(5,\), one for each image, got \(4,\)"):
         model(truth.images, truth.boxes, truth.labels, truth.seeds[:4])
-    with pytest.raises(ValueError, match="labels must have at least one column"):
+    with pytest.raises(ValueError, match="`labels` must have at least one column"):
         model(truth.images, truth.boxes[:, :0], truth.labels[:, :0], truth.seeds)
 
 
@@ -197,7 +197,7 @@ def test_backbones_of_torchvision_train_and_detect(truth, backbone, fpn, norm, r
 
 def test_wrong_backbones_are_named() -> None:
     pytest.importorskip("torchvision")
-    with pytest.raises(ValueError, match=r"backbone must be .*got 'vgg16'"):
+    with pytest.raises(ValueError, match=r"`backbone` must be .*got 'vgg16'"):
         FasterRCNN(FasterRCNNConfig(backbone="vgg16"))
-    with pytest.raises(ValueError, match="anchor_sizes must be a multiple of 5 levels"):
+    with pytest.raises(ValueError, match="`anchor_sizes` must be a multiple of 5 levels"):
         FasterRCNN(FasterRCNNConfig(backbone="resnet18", fpn=True))

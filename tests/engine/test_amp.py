@@ -87,5 +87,5 @@ def test_a_gradient_that_runs_over_leaves_the_weights_and_lowers_the_scale():
 
 
 def test_amp_is_a_choice_between_two():
-    with pytest.raises(TypeError, match="amp must be True or False, got 1"):
+    with pytest.raises(TypeError, match="`amp` must be True or False, got 1"):
         replace(CONFIG, amp=1)

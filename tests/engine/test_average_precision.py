@@ -117,5 +117,5 @@ def test_only_the_best_detections_of_a_picture_are_looked_at():
 
 def test_a_picture_judged_twice_is_refused():
     picture = judged([LEFT], [LEFT], [0.5])
-    with pytest.raises(ValueError, match=r"pictures must be judged once each, got image_id \[0\] more than once"):
+    with pytest.raises(ValueError, match=r"`pictures` must be judged once each, got image_id \[0\] more than once"):
         average_precision([picture, picture], ["a"])

@@ -97,12 +97,12 @@ def test_wrong_files_and_names_are_one_line_and_leave_nothing_behind(weights, tm
     torch.save({"conv1.weight": print}, code)
     for given, words in (
         (("--backbone", "resnet50", "--weights", file), f"{file} does not hold the weights of a resnet50: "),
-        (("--backbone", "resnet18", "--weights", tmp_path / "gone.pth"), "weights: no such file: "),
+        (("--backbone", "resnet18", "--weights", tmp_path / "gone.pth"), "`weights` must be a file, got "),
         (("--backbone", "resnet18", "--weights", empty), "empty.pth must hold a state dict, got list"),
         (("--backbone", "resnet18", "--weights", code), "code.pth cannot be read: it holds code ("),
-        (("--weights", file), "weights must be empty for the backbone 'lite'"),
-        (("--fpn",), "fpn must be false for the backbone"),
-        (("--backbone", "vgg16"), "backbone must be"),
+        (("--weights", file), "`weights` must be empty for the backbone 'lite'"),
+        (("--fpn",), "`fpn` must be false for the backbone"),
+        (("--backbone", "vgg16"), "`backbone` must be"),
     ):
         assert run("train", *TINY, "--steps", 1, *given, "--out", tmp_path / "run") == 2
         last = capsys.readouterr().err.splitlines()[-1]

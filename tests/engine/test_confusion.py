@@ -61,7 +61,7 @@ def test_pictures_add_up_and_boxes_of_one_are_not_matched_in_another():
 
 
 def test_a_picture_that_is_there_twice_is_refused():
-    with pytest.raises(ValueError, match=r"pictures must be judged once each, got image_id \[7\] more than once"):
+    with pytest.raises(ValueError, match=r"`pictures` must be judged once each, got image_id \[7\] more than once"):
         confusion_matrix([picture([(HERE, A)], [], image_id=7)] * 2, NAMES)
 
 

@@ -80,5 +80,5 @@ def test_spread():
         assert next(spread(nn.Linear(1, 1), 1).parameters()).device == torch.device("cuda:0")
         assert spread(nn.Linear(1, 1), 3).device_ids == [0, 1, 2]
         for gpus in (-1, 4, 99):
-            with pytest.raises(ValueError, match=f"gpus must be between 0 and 3.*got {gpus}"):
+            with pytest.raises(ValueError, match=f"`gpus` must be between 0 and 3.*got {gpus}"):
                 main_device(gpus)

@@ -31,17 +31,17 @@ def test_a_field_of_another_version_is_named():
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"gpus": -1}, ValueError, "gpus must be at least 0, got -1"),
-        ({"gpus": 99}, ValueError, "gpus must be at most batch_size, got gpus=99 with batch_size=8"),
-        ({"gpus": True}, TypeError, "gpus must be an int"),
-        ({"steps": 1.5}, TypeError, "steps must be an int, got 1.5"),
-        ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
-        ({"lr": float("nan")}, ValueError, "lr must be a finite number"),
-        ({"lr": "fast"}, TypeError, "lr must be a number, got 'fast'"),
-        ({"averaging": 1.5}, ValueError, "averaging must be a fraction of the steps, at most 1, got 1.5"),
-        ({"weights": "r.pth"}, ValueError, "weights must be empty for the backbone 'lite', got 'r.pth'"),
-        ({"evaluate_every": 5, "test_images": 0}, ValueError, "evaluate_every=5 needs test_images of at least 1"),
-        ({"schedule": "poly"}, ValueError, "schedule must be one of"),
+        ({"gpus": -1}, ValueError, "`gpus` must be at least 0, got -1"),
+        ({"gpus": 99}, ValueError, "`gpus` must be at most `batch_size`, got gpus=99 with batch_size=8"),
+        ({"gpus": True}, TypeError, "`gpus` must be an int"),
+        ({"steps": 1.5}, TypeError, "`steps` must be an int, got 1.5"),
+        ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1"),
+        ({"lr": float("nan")}, ValueError, "`lr` must be a finite number"),
+        ({"lr": "fast"}, TypeError, "`lr` must be a number, got 'fast'"),
+        ({"averaging": 1.5}, ValueError, "`averaging` must be a fraction of the steps, at most 1, got 1.5"),
+        ({"weights": "r.pth"}, ValueError, "`weights` must be empty for the backbone 'lite', got 'r.pth'"),
+        ({"evaluate_every": 5, "test_images": 0}, ValueError, "`test_images` must be at least 1 with evaluate_every=5"),
+        ({"schedule": "poly"}, ValueError, "`schedule` must be one of"),
     ],
 )
 def test_bad_values_are_named(changes, error, words):

@@ -51,7 +51,7 @@ def test_the_least_score_is_kept_to(model):
     every = predict(model, picture(128, 128), min_score=0.0).scores
     limit = float(every[len(every) // 2])
     assert len(predict(model, picture(128, 128), min_score=limit).scores) == int((every >= limit).sum())
-    with pytest.raises(ValueError, match="min_score must be between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match="`min_score` must be between 0 and 1, got 2"):
         predict(model, picture(8, 8), min_score=2)
 
 

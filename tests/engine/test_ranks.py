@@ -96,8 +96,8 @@ def test_every_picture_is_judged_once(ranks):
 
 
 def test_what_ranks_cannot_share_is_refused(ranks):
-    assert ranks[0]["batch of one"] == "batch_size must be at least 2, an image for each rank, got 1"
-    assert ranks[1]["three GPUs"] == "gpus must be 2 with 2 ranks, one GPU for each, or 0 for the CPU; got 3"
+    assert ranks[0]["batch of one"] == "`batch_size` must be at least 2, an image for each rank, got 1"
+    assert ranks[1]["three GPUs"] == "`gpus` must be 2 with 2 ranks, one GPU for each, or 0 for the CPU; got 3"
 
 
 def torchrun(*arguments, options=()):

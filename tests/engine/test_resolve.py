@@ -37,14 +37,14 @@ def test_at_least_one_step_and_no_trace_on_the_global_generator():
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
 def test_minutes_must_be_positive(minutes):
-    with pytest.raises(ValueError, match="minutes must be a positive number"):
+    with pytest.raises(ValueError, match="`minutes` must be a positive number"):
         fill_minutes(CONFIG, minutes)
 
 
 def test_epochs_are_rounded_up_to_whole_steps():
     steps = [resolve(epochs=epochs, batch_size=2, train_images=10).steps for epochs in (1, 0.5, 3)]
     assert steps == [5, 3, 15]
-    with pytest.raises(ValueError, match="epochs must be a positive number, got -1"):
+    with pytest.raises(ValueError, match="`epochs` must be a positive number, got -1"):
         resolve(epochs=-1)
 
 

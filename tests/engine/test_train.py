@@ -334,14 +334,14 @@ def test_steps_before_a_loss_that_is_not_finite_are_saved(whole, tmp_path, monke
 
 
 def test_as_many_classes_as_the_data(tmp_path):
-    with pytest.raises(ValueError, match="num_classes must be 10 for data 'digits', got 3"):
+    with pytest.raises(ValueError, match="`num_classes` must be 10 for data 'digits', got 3"):
         quiet(replace(CONFIG, model=FasterRCNNConfig(num_classes=3)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_more_gpus_than_there_are(tmp_path):
     present = torch.cuda.device_count()
-    with pytest.raises(ValueError, match=f"gpus must be between 0 and {present}"):
+    with pytest.raises(ValueError, match=f"`gpus` must be between 0 and {present}"):
         quiet(replace(CONFIG, gpus=present + 1, batch_size=present + 1), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -87,9 +87,9 @@ def test_the_file_says_what_it_is(file, pictures, expected):
 def test_refusals(model, file, tmp_path):
     with pytest.raises(FileExistsError, match="exists already"):
         export_onnx(model, file)
-    with pytest.raises(ValueError, match="class_names must name 10 classes, got 2"):
+    with pytest.raises(ValueError, match="`class_names` must name 10 classes, got 2"):
         export_onnx(model, tmp_path / "x.onnx", class_names=("a", "b"))
-    with pytest.raises(ValueError, match="batch must be at least 1"):
+    with pytest.raises(ValueError, match="`batch` must be at least 1"):
         export_onnx(model, tmp_path / "x.onnx", batch=0)
     detector = OnnxDetector(file)
     with pytest.raises(ValueError, match=r"pictures must be \(B, 128, 128, 3\) uint8, got \(1, 64, 64, 3\)"):

@@ -127,11 +127,11 @@ def test_boxes_that_are_not_numbers_leave_the_others_alone() -> None:
 
 def test_wrong_shapes_are_named() -> None:
     iou, scores = torch.zeros(1, 3, 3), torch.zeros(1, 3)
-    with pytest.raises(ValueError, match=r"iou must be \(B, K, K\), got \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"`iou` must be \(B, K, K\), got \(3, 3\)"):
         nms_mask(iou[0], scores, 0.5)
-    with pytest.raises(ValueError, match=r"iou must be \(B, K, K\), got \(1, 3, 4\)"):
+    with pytest.raises(ValueError, match=r"`iou` must be \(B, K, K\), got \(1, 3, 4\)"):
         nms_mask(torch.zeros(1, 3, 4), scores, 0.5)
-    with pytest.raises(ValueError, match=r"scores must be \(B, K\) = \(1, 3\), got \(3,\)"):
+    with pytest.raises(ValueError, match=r"`scores` must be \(B, K\) = \(1, 3\), got \(3,\)"):
         nms_mask(iou, scores[0], 0.5)
-    with pytest.raises(ValueError, match=r"classes must be \(B, K\) = \(1, 3\), got \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"`classes` must be \(B, K\) = \(1, 3\), got \(1, 2\)"):
         nms_mask(iou, scores, 0.5, torch.zeros(1, 2))

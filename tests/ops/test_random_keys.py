@@ -67,5 +67,5 @@ def test_one_bit_of_the_seed_changes_half_of_the_bits_of_a_key() -> None:
 
 
 def test_wrong_seeds_are_named() -> None:
-    with pytest.raises(ValueError, match=r"seeds must be a \(B,\) int64 tensor, got \(3,\) torch.float32"):
+    with pytest.raises(ValueError, match=r"`seeds` must be a \(B,\) int64 tensor, got \(3,\) torch.float32"):
         random_keys(torch.zeros(3), 4, 0)

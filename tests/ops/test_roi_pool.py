@@ -205,11 +205,11 @@ def test_an_image_outside_the_batch_is_named(kernel: str, image: int) -> None:
 
 def test_wrong_arguments_are_named() -> None:
     features, rois = torch.zeros(1, 1, 4, 4), torch.zeros(2, 5)
-    with pytest.raises(ValueError, match=r"features must be \(N, C, H, W\) floating, got \(1, 1, 4, 4\) torch.int64"):
+    with pytest.raises(ValueError, match=r"`features` must be \(N, C, H, W\) floating, got \(1, 1, 4, 4\) torch.int64"):
         roi_pool(features.long(), rois, 2)
-    with pytest.raises(ValueError, match=r"rois must be \(R, 5\) float32 or float64, got \(2, 4\)"):
+    with pytest.raises(ValueError, match=r"`rois` must be \(R, 5\) float32 or float64, got \(2, 4\)"):
         roi_pool(features, rois[:, 1:], 2)
-    with pytest.raises(ValueError, match=r"output_size must be positive, got \(2, 0\)"):
+    with pytest.raises(ValueError, match=r"`output_size` must be positive, got \(2, 0\)"):
         roi_pool(features, rois, (2, 0))
 
 

@@ -147,7 +147,7 @@ def test_an_error_that_was_handled_leaves_no_memory_behind(vgpu):
 def test_what_cannot_be_gathered_or_split_is_named():
     with pytest.raises(TypeError, match="got float"):
         gather([0.5, 0.5], "cpu")
-    with pytest.raises(ValueError, match="devices is empty"):
+    with pytest.raises(ValueError, match="`devices` is empty"):
         data_parallel(nn.Identity(), (torch.zeros(2),), [])
     assert gather([torch.tensor(1.0), torch.tensor(2.0)], "cpu").tolist() == [1, 2]
     assert parallel_apply([], [], [], []) == []
@@ -163,5 +163,5 @@ def test_devices_are_those_of_the_weights(vgpu):
         replicas = replicate(Where(3, 2).cuda(), ["cuda:0", "cuda:3", "cuda:2"])
         results = parallel_apply(replicas, [(torch.ones(1, 3),)] * 3, [{}] * 3)
         assert [(current, out.get_device()) for current, out in results] == [(0, 0), (3, 3), (2, 2)]
-        with pytest.raises(ValueError, match="devices is needed: Identity has neither"):
+        with pytest.raises(ValueError, match="`devices` is needed: Identity has neither"):
             parallel_apply([nn.Identity()], [(torch.ones(1),)], [{}])
