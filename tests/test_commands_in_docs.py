@@ -20,6 +20,7 @@ pytestmark = pytest.mark.starts_early
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",
+    ROOT / "AGENTS.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "data" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
@@ -47,6 +48,7 @@ NOT_RUN = {
     'pip install "./packages/vgpu[test]"': ".ci/run installs it into an environment of its own",
     "python -m vgpu autostart --install": "it changes the environment; packages/vgpu tests it in one of its own",
     "python tools/compatibility.py --run": "it runs the tests of packages/vgpu, in minutes",
+    "python -m course.face": "it writes README.md and its picture, which the course's tests compare",
     "python -m course.failures_page": "it writes notebooks/failures.ipynb, which the course's tests compare",
     "python -m multigpu.failures.page": "it writes packages/multigpu/docs/failures.md, which its tests compare",
     "python notebooks/posts/verdicts/table.py": "it writes docs/verdicts.md, which a test beside it compares",
