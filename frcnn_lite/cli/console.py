@@ -1,4 +1,4 @@
-"""What every command says, and the exit codes a shell reads."""
+"""Lines that every command prints, and the exit codes a shell reads."""
 
 import os
 import sys

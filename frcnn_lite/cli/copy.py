@@ -48,7 +48,7 @@ def files() -> list[Path]:
 
 
 def imports_of_ours(path: Path) -> list[str]:
-    """What a file imports of this package, each with its line."""
+    """The imports of a file from this package, each with its line."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -62,7 +62,7 @@ def imports_of_ours(path: Path) -> list[str]:
 
 
 def helpers() -> dict[str, Path]:
-    """Every name that can be copied, with its file: the names of the files, and the public names that stand in them."""
+    """Every name that can be copied, with its file: the names of the files, and the public names in them."""
     homes = {path.stem: path for path in files()}
     for path in files():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -72,7 +72,7 @@ def helpers() -> dict[str, Path]:
 
 
 def copied(path: Path) -> str:
-    """The text of a helper's copy: where it is from, the file as it stands, the licence."""
+    """The text of a helper's copy: where it is from, the file as it is, the licence."""
     source = path.relative_to(PACKAGE.parent).as_posix()
     head = f"# Copied from {source} of {PACKAGE.name} {__version__}; its licence stands at the end."
     end = "\n".join(f"# {line}".rstrip() for line in licence().strip().splitlines())

@@ -1,4 +1,4 @@
-"""Options of a command, made from the fields of a dataclass: name, default and meaning of each stand there alone.
+"""Options of a command, made from the fields of a dataclass: name, default and meaning of each are written there alone.
 
 The file of the dataclass is read and not imported: it needs torch, and `--help` is quick. An option that is not given
 is None, or not in the namespace at all: the dataclass has the default.
@@ -29,7 +29,8 @@ class Field(NamedTuple):
 def fields_of(module: str, dataclass: str) -> list[Field]:
     """The fields of a dataclass of this package that have a meaning written under them, in their order.
 
-    module: its dotted name below the package, such as "engine.config".
+    Args:
+        module: its dotted name below the package, such as "engine.config".
     """
     body = ast.parse(PACKAGE.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")).body
     literals = {

@@ -91,7 +91,7 @@ def _stored_config(options: argparse.Namespace, chosen: dict[str, Any]) -> "Trai
 
 
 def _describe(config: "TrainConfig", out: Path) -> str:
-    """What will be trained on, with what, and for how long, a line each."""
+    """A line each for what will be trained on, with what, and for how long."""
     model, (height, width) = config.model, config.image_size
     sizes, ratios = (
         " ".join(f"{number:g}" for number in numbers) for numbers in (model.anchor_sizes, model.anchor_ratios)

@@ -10,8 +10,15 @@ HELD_OUT = 5  # where data has no splits of its own, every fifth picture is for 
 
 
 class Object(NamedTuple):
-    """box: xyxy, continuous pixels, as annotated; ignored: counts neither for nor against; crowd: of many objects;
-    where: behind the picture's source, the place of this object there, such as ":3" for a line."""
+    """One object as its annotation describes it.
+
+    Attributes:
+        box: xyxy, continuous pixels, as annotated.
+        name: of its class.
+        ignored: counts neither for nor against a detection.
+        crowd: is a region of many objects.
+        where: what follows the picture's source to name the place of this object there, such as ":3" for a line.
+    """
 
     box: tuple[float, float, float, float]
     name: str
@@ -21,8 +28,15 @@ class Object(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """file: the image; source: what to look at when its annotation is wrong; size: (width, height) as annotated;
-    form: the four numbers by which its file writes a box, of `FORMS` in `hints`."""
+    """One picture as its annotation describes it.
+
+    Attributes:
+        file: the image.
+        source: the file to look at when the annotation is wrong.
+        size: (width, height) as annotated; None where that is missing.
+        objects: all that are annotated.
+        form: the four numbers by which its file writes a box, of `FORMS` in `hints`.
+    """
 
     file: Path
     source: str
@@ -40,7 +54,7 @@ def path_inside(folder: Path, name: str) -> Path:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """The image files that lie in `folder` itself, by name; none where there is no such folder."""
+    """The image files in `folder` itself, by name; none where there is no such folder."""
     files = folder.iterdir() if folder.is_dir() else ()
     return sorted(file for file in files if file.suffix.lower() in IMAGE_ENDINGS)
 

@@ -19,10 +19,15 @@ VISIBLE = 0.4  # of a box's area: what is cut off further is nothing to learn fr
 
 @dataclass(frozen=True)
 class Augmentation:
-    """flip: share of the pictures that are mirrored, 0..1; zoom: how much larger or smaller at most, 0.25 is from 4/5
-    to 5/4; light: how much brighter or darker each colour at most, 0.2 is from 0.8 to 1.2, below 1.
+    """Other views of the pictures of a batch.
 
-    Raises ValueError that names the field.
+    Attributes:
+        flip: fraction of pictures that are mirrored, 0..1.
+        zoom: how much larger or smaller a picture becomes at most, 0..3; 0.25 is from 4/5 to 5/4.
+        light: how much brighter or darker each colour becomes at most, 0..0.9; 0.2 is from 0.8 to 1.2.
+
+    Raises:
+        ValueError: a field is outside its range.
     """
 
     flip: float = 0.0

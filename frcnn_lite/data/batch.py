@@ -11,7 +11,13 @@ PADDING_LABEL = -1  # a row of `Batch.boxes` with this label is not a box
 
 
 class Ignored(NamedTuple):
-    """boxes (n, 4) float32 xyxy pixels, labels (n,) int64, crowd (n,) bool: whether it is a region of many objects."""
+    """Regions that count neither for nor against a detection.
+
+    Attributes:
+        boxes: (n, 4) float32 xyxy pixels.
+        labels: (n,) int64.
+        crowd: (n,) bool, whether a region holds many objects.
+    """
 
     boxes: Tensor
     labels: Tensor
@@ -19,10 +25,15 @@ class Ignored(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One picture: image (3, H, W) uint8 RGB, boxes (n, 4) float32 xyxy pixels, labels (n,) int64, image_id.
+    """One picture with its boxes.
 
-    Regions that count neither for nor against a detection (VOC's `difficult` objects, COCO's crowds) are not among the
-    boxes, so that training never sees them; evaluation finds them in `ignored`.
+    Attributes:
+        image: (3, H, W) uint8 RGB.
+        boxes: (n, 4) float32 xyxy pixels, of what training sees.
+        labels: (n,) int64.
+        image_id: the picture's number in its data set.
+        ignored: regions that are not among the boxes and that evaluation leaves out, such as VOC's `difficult` objects
+            and COCO's crowds.
     """
 
     image: Tensor
@@ -33,10 +44,13 @@ class Scene(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """B pictures of one size; M is the largest number of boxes, rows beyond a picture's own are padding.
+    """B pictures of one size; M is the largest number of boxes, and rows beyond a picture's own are padding.
 
-    images (B, 3, H, W) float32 in 0..1, boxes (B, M, 4) float32 xyxy pixels padded with zeros,
-    labels (B, M) int64 padded with -1, image_ids (B,) int64.
+    Attributes:
+        images: (B, 3, H, W) float32 in 0..1.
+        boxes: (B, M, 4) float32 xyxy pixels, padded with zeros.
+        labels: (B, M) int64, padded with -1.
+        image_ids: (B,) int64.
     """
 
     images: Tensor
@@ -52,8 +66,11 @@ class Batch(NamedTuple):
 def collate(scenes: Sequence[Scene], max_boxes: int | None = None) -> Batch:
     """Stack scenes of one size into a `Batch`, boxes padded to equal length: a DataLoader's `collate_fn`.
 
-    max_boxes: the length M to pad to; None pads to the longest of these scenes, but to 1 at least.
-    Raises ValueError when the sizes differ or a scene has more than `max_boxes` boxes: none is ever dropped silently.
+    Args:
+        max_boxes: the length M to pad to; None pads to the longest of these scenes, but to 1 at least.
+
+    Raises:
+        ValueError: the sizes differ, or a scene has more than `max_boxes` boxes, of which none is dropped in silence.
     """
     if not scenes:
         raise ValueError("`scenes` must hold at least one Scene, got none")

@@ -117,7 +117,7 @@ def _read_object(annotation: dict[str, Any], categories: dict[Any, list[str]]) -
 
 
 def _image_folder(file: Path, images: list[dict[str, Any]]) -> Path:
-    """Where the images lie: beside the file, or in a folder that common layouts have for them."""
+    """The folder of the images: beside the file, or in a folder that common layouts have for them."""
     subset = file.stem.rpartition("_")[2]  # annotations/instances_val2017.json, val2017/
     places = [
         folder / part

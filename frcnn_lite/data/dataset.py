@@ -1,4 +1,4 @@
-"""What training and evaluation ask of a data set."""
+"""The methods that training and evaluation need of a data set."""
 
 from typing import Protocol
 

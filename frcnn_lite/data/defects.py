@@ -1,4 +1,4 @@
-"""What can be wrong with annotated pictures, and what is done about it: always reported, never passed over."""
+"""Defects of annotated pictures, and what is done about each: it is always reported, and never passed over."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,7 +33,13 @@ REPAIRS = {
 
 
 class Defect(NamedTuple):
-    """file: where it was found; kind: a field of `Handling`; detail: what exactly."""
+    """One thing that is wrong with the data.
+
+    Attributes:
+        file: where it was found.
+        kind: the field of `Handling` that decides about it.
+        detail: what exactly is wrong.
+    """
 
     file: str
     kind: str
@@ -42,7 +48,7 @@ class Defect(NamedTuple):
 
 @dataclass(frozen=True)
 class Handling:
-    """What happens to a picture or a box with a defect; whatever it is, the defect is reported.
+    """How a picture or a box with a defect is treated; the defect is reported in any case.
 
     A picture can be skipped, and an object dropped; "raise" refuses the data. data/README.md describes each kind, and
     the defaults below are the first of `ACTIONS`.

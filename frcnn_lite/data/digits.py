@@ -60,9 +60,14 @@ def load_glyphs(split: Split) -> Glyphs:
 def draw_glyph(field: NDArray[np.float32], height: float, angle: float) -> NDArray[np.uint8]:
     """Scale and rotate one glyph and cut it tightly around its ink.
 
-    field: (40, 40) from `load_glyphs`; height: pixels that the 8 cells of the glyph span; angle: radians, clockwise.
-    Returns the opacity (h, w) uint8: every border row and column holds a pixel of at least half opacity, so the array's
-    own extent is the digit's box.
+    Args:
+        field: (40, 40) from `load_glyphs`.
+        height: pixels that the 8 cells of the glyph span.
+        angle: radians, clockwise.
+
+    Returns:
+        The opacity (h, w) uint8. Every border row and column holds a pixel of at least half opacity, so the array's own
+        extent is the digit's box.
     """
     cos, sin = math.cos(angle), math.sin(angle)
     samples_per_pixel = CELLS * SUBDIVISION / height

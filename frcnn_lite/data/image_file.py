@@ -12,9 +12,14 @@ FLAT = 16  # of 256 levels; deep pictures of three channels, of which Pillow rea
 
 
 class Look(NamedTuple):
-    """size: (width, height) as `read_image` gives it; turned: whether the file says that the camera was turned;
-    in_doubt: whether the annotated size does not tell if boxes were drawn on the turned picture; flat: whether no
-    channel has more than a few levels, so that nothing can be seen."""
+    """How an image file looks without keeping its pixels.
+
+    Attributes:
+        size: (width, height) as `read_image` gives it.
+        turned: whether the file says that the camera was turned.
+        in_doubt: whether the annotated size leaves open if boxes were drawn on the turned picture.
+        flat: whether no channel has more than a few levels, so that nothing can be seen.
+    """
 
     size: tuple[int, int]
     turned: bool
@@ -25,10 +30,15 @@ class Look(NamedTuple):
 def read_image(path: str | Path, annotated_size: tuple[int, int] | None = None) -> Image.Image:
     """The picture in a file as RGB, turned the way the camera was held.
 
-    annotated_size: (width, height) that boxes were drawn on; where it is the size of the pixels as they are stored, and
-    not that of the turned picture, the pixels are left as they are stored. Numbers of more than 8 bits are stretched:
-    the darkest thousandth of the pixels is black, the brightest white.
-    Raises FileNotFoundError, or ValueError that names a file which cannot be read as a picture.
+    Numbers of more than 8 bits are stretched: the darkest thousandth of the pixels is black, the brightest white.
+
+    Args:
+        annotated_size: (width, height) that boxes were drawn on. Where it is the size of the pixels as they are stored,
+            and not that of the turned picture, the pixels are left as they are stored.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file cannot be read as a picture.
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(f"no image at {path}")
@@ -41,7 +51,7 @@ def read_image(path: str | Path, annotated_size: tuple[int, int] | None = None) 
 
 
 def look_at_image(path: Path, annotated_size: tuple[int, int] | None) -> Look:
-    """What `read_image` would give, after every byte has been decoded, at less than its cost.
+    """Look at the picture that `read_image` would give, after every byte has been decoded, at less than its cost.
 
     Raises ValueError for a file that is missing or damaged.
     """

@@ -14,7 +14,7 @@ GREY = 115  # about the mean of photographs, so that it is near zero for the det
 
 @dataclass(frozen=True)
 class Letterbox:
-    """A canvas of `height` x `width` pixels. A picture stands at its top left, in its own proportions.
+    """A canvas of `height` x `width` pixels. A picture is at its top left, in its own proportions.
 
     Shapes and proportions are those of `fit`; boxes are xyxy pixels, (n, 4) float32.
     """
@@ -61,8 +61,9 @@ class Room:
 class LetterboxedScenes:
     """The scenes of `dataset`, all on one canvas, so that any of them make a batch.
 
-    room: where finished pictures are kept, to decode and resize them only once; None where `dataset` gives a different
-    scene every time.
+    Args:
+        room: memory for finished pictures, which are then decoded and resized only once; None where `dataset` gives a
+            different scene every time.
     """
 
     def __init__(self, dataset: DetectionDataset, letterbox: Letterbox, room: Room | None = None) -> None:

@@ -21,10 +21,11 @@ def load_photographs(split: Split) -> tuple[NDArray[np.uint8], ...]:
 
 
 def crop_photograph(split: Split, size: int, draws: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """A square crop, mirrored half of the time, under brighter or darker light.
+    """A square crop (3, size, size) uint8, mirrored half of the time, under brighter or darker light.
 
-    size: pixels, at most `MAX_CROP`; draws: (6,) uniform numbers in [0, 1) that decide everything.
-    Returns (3, size, size) uint8.
+    Args:
+        size: pixels, at most `MAX_CROP`.
+        draws: (6,) uniform numbers in [0, 1) that decide everything.
     """
     which, top, left, mirror, light, fade = draws
     photographs = load_photographs(split)

@@ -15,13 +15,24 @@ from frcnn_lite.data.image_file import Look, look_at_image, read_image
 
 
 class AnnotatedPictures:
-    """Scenes of the sizes their pictures have; `defects` tells what was found wrong, `pictures` what is left, `hints`
-    what there is to doubt, and `turned` how many of the files say that the camera was turned.
+    """Scenes of the sizes that their pictures have.
 
-    pictures: from `read_voc`, `read_coco` or `read_yolo`, with the `defects` found there; class_names: objects of other
-    classes are unknown; handling: what happens to each kind of defect. Every image is decoded once, to find the damaged
-    ones.
-    Raises ValueError when a defect's handling is "raise".
+    Every image is decoded once, to find the damaged ones.
+
+    Args:
+        pictures: from `read_voc`, `read_coco` or `read_yolo`.
+        class_names: objects of other classes are unknown.
+        handling: what happens to each kind of defect.
+        defects: what was found wrong where the pictures were read.
+
+    Attributes:
+        defects: all that was found wrong.
+        pictures: those that are left.
+        hints: reasons to doubt the annotations.
+        turned: how many of the files say that the camera was turned.
+
+    Raises:
+        ValueError: there is a defect whose handling is "raise".
     """
 
     def __init__(

@@ -19,7 +19,7 @@ GLYPH_HEIGHT = (22.0, 48.0)  # pixels of the 8 cells; the ink itself is a little
 MAX_ANGLE = 0.3  # radians, about 17 degrees either way
 MAX_OVERLAP = 0.25  # of the smaller of two boxes
 PLACEMENT_TRIES = 8  # a crowded scene ends up with fewer digits than drawn, never with hidden ones
-MIN_CONTRAST = 70.0  # grey levels between the ink and the mean of what lies under it
+MIN_CONTRAST = 70.0  # grey levels between the ink and the mean of what is under it
 
 GREY = np.array([0.299, 0.587, 0.114])  # luma of R, G, B (ITU-R BT.601)
 
@@ -27,12 +27,19 @@ GREY = np.array([0.299, 0.587, 0.114])  # luma of R, G, B (ITU-R BT.601)
 class DigitScenes(Dataset[Scene]):
     """Pictures of several handwritten digits each, with a tight box around every digit's ink and labels 0..9.
 
-    split: "train" or "test" (disjoint digits, disjoint parts of the photographs); length: number of scenes;
-    seed: chooses the series; size: side of the square picture in pixels, 64..214;
-    digits: fewest and most digits a scene is drawn with, 0 <= fewest <= most.
-    Raises ValueError or TypeError for anything else, IndexError beyond the length.
+    Holds five numbers and no pixels, so it is cheap to pickle into DataLoader workers, which load the digits
+    themselves.
 
-    Holds five numbers and no pixels: cheap to pickle into DataLoader workers, which load the digits themselves.
+    Args:
+        split: "train" or "test", which have different digits and different parts of the photographs.
+        length: number of scenes.
+        seed: chooses the series.
+        size: side of the square picture in pixels, 64..214.
+        digits: fewest and most digits of a scene, 0 <= fewest <= most.
+
+    Raises:
+        ValueError, TypeError: an argument is not as above.
+        IndexError: an index is not below the length.
     """
 
     num_classes = 10

@@ -35,7 +35,13 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class DataSource:
-    """Where annotated pictures are. kind: of `FORMATS`; path: a folder, or a file; split: a name, "" for all."""
+    """The place of annotated pictures.
+
+    Attributes:
+        kind: one of `FORMATS`.
+        path: a folder, or a file.
+        split: a name, "" for all.
+    """
 
     kind: str
     path: Path
@@ -94,7 +100,7 @@ class DataSource:
         return [picture for picture in pictures if len(sources[picture.file]) == 1], defects
 
     def unannotated(self, pictures: list[Picture]) -> list[str]:
-        """The file names of images that lie beside `pictures`, which `read` gave, and have no annotation."""
+        """The file names of images beside `pictures`, which `read` gave, that have no annotation."""
         return FORMATS[self.kind].unannotated(self.path, pictures)
 
     def class_names(self, pictures: list[Picture]) -> tuple[str, ...]:
@@ -103,7 +109,7 @@ class DataSource:
 
 
 def choose_splits(data: str, test_data: str = "") -> tuple[DataSource, DataSource]:
-    """What to train on and what to judge on, each with its split, from two names; without the second, of one source.
+    """The data to train on and to judge on, each with its split, from two names; without the second, of one source.
 
     A split that is not named is the first that is there, of `TRAIN_SPLITS` and `TEST_SPLITS`; but no picture that is
     judged on is trained on, so "trainval" gives way to "train" where "val" is all there is to judge on.

@@ -1,4 +1,4 @@
-"""What the boxes of a data set say about a detector for it: the size of its pictures, and its anchors."""
+"""A detector that suits the boxes of a data set: the size of its pictures, and its anchors."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,13 @@ WIDE_OPEN = 1.5  # proportions that differ by more than this factor need anchors
 
 
 class AnchorFit(NamedTuple):
-    """sizes: square roots of areas, pixels; ratios: height / width; matched: the share of boxes with a good anchor."""
+    """Anchors that suit boxes.
+
+    Attributes:
+        sizes: square roots of areas, in pixels.
+        ratios: height / width.
+        matched: the fraction of boxes that have a good anchor.
+    """
 
     sizes: tuple[float, ...]
     ratios: tuple[float, ...]
@@ -24,7 +30,12 @@ class AnchorFit(NamedTuple):
 
 
 class DataFit(NamedTuple):
-    """canvas: (height, width) that all pictures are brought to; anchors: for the boxes there."""
+    """A canvas and anchors that suit pictures.
+
+    Attributes:
+        canvas: (height, width) that all pictures are brought to.
+        anchors: for the boxes on that canvas.
+    """
 
     canvas: tuple[int, int]
     anchors: AnchorFit
@@ -38,9 +49,17 @@ def fit_detector(
     canvas: tuple[int, int] | None = None,
     anchor_count: int | None = None,
 ) -> DataFit:
-    """What suits pictures (P, 2) of (height, width) and boxes (n, 4) of pictures `owner` (n,).
+    """The canvas and the anchors that suit pictures and their boxes.
 
-    canvas, anchor_count: where these are fixed already. Raises ValueError without boxes.
+    Args:
+        picture_sizes: (P, 2), height and width.
+        boxes: (n, 4) xyxy pixels.
+        owner: (n,) the picture of each box.
+        canvas: (height, width), where it is fixed already.
+        anchor_count: how many sizes of anchors, where it is fixed already.
+
+    Raises:
+        ValueError: there is no box.
     """
     canvas = fit_canvas(picture_sizes, boxes, owner) if canvas is None else canvas
     scale = (torch.tensor(canvas, dtype=torch.float64) / picture_sizes).amin(dim=1)

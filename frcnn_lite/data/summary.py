@@ -13,9 +13,11 @@ from frcnn_lite.printable import printable
 
 
 def summarise(source: DataSource, data: AnnotatedPictures, per_kind: int = 20, unannotated: Sequence[str] = ()) -> str:
-    """The page for `data`, read from `source`; of each kind of defect the first `per_kind` are listed by file.
+    """The page for `data`, read from `source`.
 
-    unannotated: names of pictures without an annotation, listed likewise.
+    Args:
+        per_kind: how many defects of each kind, and how many pictures without an annotation, are listed by file.
+        unannotated: names of pictures without an annotation.
     """
     splits = ", ".join(f"{printable(name)} {len(names)}" for name, names in source.splits().items())
     lines = [printable(str(source)), f"splits: {splits}"]

@@ -41,7 +41,7 @@ def flag(value: Any, name: str) -> bool:
 
 
 def identity(value: Any, name: str) -> Any:
-    """What an entry can be found by, or called: a whole number or a text."""
+    """The name by which an entry is found: a whole number or a text."""
     if isinstance(value, bool) or not (isinstance(value, int | str) or (isinstance(value, float) and value % 1 == 0)):
         raise ValueError(f"{name} must be a whole number or a text, got {brief(value)}")
     return value

@@ -1,4 +1,4 @@
-"""What a YOLO folder says of itself, in data.yaml or in a list with one class a line: its classes and its splits."""
+"""A YOLO folder's words about itself, in data.yaml or in a list with one class a line: its classes and its splits."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def class_list(root: Path) -> dict[int, str]:
 
 
 def split_paths(root: Path) -> dict[str, list[str]]:
-    """What data.yaml says of train, val and test: paths of folders, or of lists of pictures, as they are written.
+    """The entries train, val and test of data.yaml: paths of folders, or of lists of pictures, as they are written.
 
     Raises ValueError for anything but one path or a list of them.
     """

@@ -1,4 +1,4 @@
-"""Anchors: the boxes of fixed sizes that stand at every cell of the feature map (Ren et al., "Faster R-CNN", 2015)."""
+"""Anchors: the boxes of fixed sizes at every cell of the feature map (Ren et al., "Faster R-CNN", 2015)."""
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ def cell_anchors(sizes: tuple[float, ...], ratios: tuple[float, ...]) -> Tensor:
 def grid_anchors(cell: Tensor, height: int, width: int, stride: int, offset: float = 0.5) -> Tensor:
     """Anchors (height * width * A, 4) of a feature map, from `cell` anchors (A, 4): row by row, A at each cell.
 
-    A cell's anchors stand around (column + offset) * stride: its middle, unless told otherwise.
+    A cell's anchors are around (column + offset) * stride; by default that is its middle.
     """
     y, x = (
         torch.arange(offset * stride, (offset + cells) * stride, stride, device=cell.device, dtype=cell.dtype)

@@ -12,7 +12,7 @@ Norm = Literal["group", "frozen"]
 
 @dataclass(frozen=True)
 class FasterRCNNConfig:
-    """What a `FasterRCNN` is built from. The defaults suit 10 classes on 128 x 128 images and two CPU cores.
+    """The plan of a `FasterRCNN`. The defaults suit 10 classes on 128 x 128 images and two CPU cores.
 
     Sizes are in image pixels; counts are per image and fix the shapes of tensors. Raises ValueError or TypeError that
     names the field.
@@ -80,7 +80,7 @@ class FasterRCNNConfig:
     score_threshold: float = 0.05
     detection_nms_iou: float = 0.4
     voting_iou: float = 0.5
-    """How far a candidate must overlap a detection of its class to have a say in where its box lies; 1: none has."""
+    """How far a candidate must overlap a detection of its class to have a say in where its box is; with 1 none has."""
     pre_nms_detections: int = 128
     detections: int = 32
 

@@ -13,8 +13,14 @@ from frcnn_lite.ops.sampling import gather_rows
 
 
 class Detections(NamedTuple):
-    """D detections per image in descending order of score: `boxes` (B, D, 4), `scores` (B, D), `labels` (B, D) int64,
-    and `valid` (B, D) bool, false where an image has fewer than D (its score is then 0)."""
+    """D detections for each image, in descending order of score.
+
+    Attributes:
+        boxes: (B, D, 4) xyxy pixels.
+        scores: (B, D) in 0..1.
+        labels: (B, D) int64.
+        valid: (B, D) bool, false where an image has fewer than D detections; the score is then 0.
+    """
 
     boxes: Tensor
     scores: Tensor
@@ -34,7 +40,10 @@ def make_detections(
     """Score every (proposal, class) pair, thin each class by NMS, and keep the best `config.detections`.
 
     Args:
-        logits: (B, K, num_classes + 1); deltas: (B, K, D, 4), D = num_classes, or 1 for all classes together;
+        logits: (B, K, num_classes + 1), the background last.
+        deltas: (B, K, D, 4); D is num_classes, or 1 for all classes together.
+        proposals: K of them for each image.
+        delta_weights: (4,), see `ops.decode_boxes`.
         image_size: (height, width) in pixels.
     """
     boxes = clip_boxes(decode_boxes(deltas, proposals.boxes.unsqueeze(2), delta_weights), *image_size)

@@ -1,4 +1,4 @@
-"""What the box head is trained on: a sample of proposals, each with a class and a box to reach."""
+"""The training data of the box head: a sample of proposals, each with a class and a box to reach."""
 
 from typing import NamedTuple
 
@@ -14,9 +14,15 @@ ROI_STREAM = 1
 
 
 class ProposalTargets(NamedTuple):
-    """S sampled regions per image: `rois` (B, S, 4), their `labels` (B, S) int64 (num_classes = background), `deltas`
-    (B, S, 4) to reach, `weights` (B, S) of the class loss and `box_weights` (B, S) of the box loss, 0 or 1; where that
-    is 0, deltas lead to any box of the image."""
+    """S sampled regions of each image, and what the box head is trained to give for each.
+
+    Attributes:
+        rois: (B, S, 4) xyxy pixels.
+        labels: (B, S) int64; num_classes means background.
+        deltas: (B, S, 4) to reach.
+        weights: (B, S) of the class loss, 0 or 1.
+        box_weights: (B, S) of the box loss, 0 for background; its `deltas` carry no meaning.
+    """
 
     rois: Tensor
     labels: Tensor

@@ -30,10 +30,11 @@ def make_proposals(
 ) -> Proposals:
     """The best anchors of each level decoded, clipped, and thinned by NMS within their level.
 
-    Without gradient, as in the paper: where a proposal lies is a constant to the box head.
+    Without gradient, as in the paper: the place of a proposal is a constant to the box head.
 
     Args:
-        delta_weights: (4,), see `ops.decode_boxes`; image_size: (height, width) in pixels.
+        delta_weights: (4,), see `ops.decode_boxes`.
+        image_size: (height, width) in pixels.
     """
     scores, order, level = best_candidates(rpn.logits, rpn.levels, config.pre_nms_proposals)
     boxes = decode_boxes(gather_rows(rpn.deltas, order), rpn.anchors[order], delta_weights)

@@ -17,7 +17,7 @@ RPN_STREAM = 0
 
 class RPNOutput(NamedTuple):
     """`logits` (B, N) of objectness, `deltas` (B, N, 4) and the `anchors` (N, 4) they belong to; `levels`: how many of
-    the N lie on each level of a pyramid, finest first."""
+    the N are on each level of a pyramid, finest first."""
 
     logits: Tensor
     deltas: Tensor
@@ -28,8 +28,12 @@ class RPNOutput(NamedTuple):
 class RegionProposalNetwork(nn.Module):
     """Objectness and box deltas from features (Ren et al., "Faster R-CNN", 2015), by the same layers on every level.
 
-    channels: of each map; strides: image pixels per cell of each map. Raises ValueError when the anchor sizes cannot
-    be dealt out evenly to the levels.
+    Args:
+        channels: of each map.
+        strides: image pixels per cell of each map.
+
+    Raises:
+        ValueError: the anchor sizes cannot be dealt out evenly to the levels.
     """
 
     cell_anchors: Tensor

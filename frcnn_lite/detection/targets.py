@@ -11,9 +11,16 @@ from frcnn_lite.ops.sampling import gather_rows
 
 
 class Targets(NamedTuple):
-    """S sampled candidates an image: `indices` and `weights` (B, S) are those of `sample`, `labels` (B, S) int64 the
-    classes of the boxes they are matched to; `boxes` (B, S, 4) the candidates themselves, and `deltas` (B, S, 4) what
-    moves each onto its box. `box_weights` (B, S) are 0 for those that have none, whose deltas lead to any box."""
+    """S sampled candidates of each image, and what each of them is trained to give.
+
+    Attributes:
+        indices: (B, S) int64, places among the candidates, see `sample`.
+        labels: (B, S) int64, the class of the box that the candidate is matched to, or background.
+        weights: (B, S), 1 where the candidate was sampled and 0 where it only fills the row.
+        box_weights: (B, S), 0 for background; its `deltas` carry no meaning.
+        boxes: (B, S, 4), the candidates themselves.
+        deltas: (B, S, 4), what moves each candidate onto its box.
+    """
 
     indices: Tensor
     labels: Tensor
@@ -42,13 +49,15 @@ def assign_targets(
 
     Args:
         candidates: (N, 4) the same for every image, or (B, N, 4).
-        boxes, labels: ground truth (B, M, 4), and (B, M) int64, negative where a row of it is padding.
+        boxes: (B, M, 4) of the ground truth.
+        labels: (B, M) int64, negative where a row of the ground truth is padding.
         keys: (B, N) float32, see `ops.random_keys`.
         delta_weights: (4,), see `ops.encode_boxes`.
         thresholds: `positive_iou` and `negative_iou` of `match`, which explains `allow_low_quality`, too.
-        size, positive_fraction: how many to sample, see `sample`.
+        size: how many to sample, see `sample`.
+        positive_fraction: how many of these may be positive, see `sample`.
         background: the label of a candidate that is matched to no box.
-        valid: (B, N) bool; candidates that are not are ignored.
+        valid: (B, N) bool; candidates that are not valid are ignored.
 
     Raises:
         ValueError: a shape is not as above, or N or M is 0.

@@ -59,8 +59,8 @@ def _maps(config: FasterRCNNConfig) -> nn.Module:
 
 
 def _norm_layer(config: FasterRCNNConfig) -> Any:
-    """What builds a normalisation layer for a number of channels. BatchNorm that learns is not among the choices: a
-    batch of two pictures has no statistics to speak of, and a batch split over devices would have others."""
+    """A builder of a normalisation layer for a number of channels. BatchNorm that learns is not among the choices: a
+    batch of two pictures has next to no statistics, and a batch split over devices would have others."""
     from torchvision.ops import FrozenBatchNorm2d
 
     if config.norm == "frozen":

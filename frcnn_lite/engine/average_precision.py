@@ -45,9 +45,14 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class AveragePrecision:
-    """AP: mean over IoU thresholds 0.50, 0.55 .. 0.95 and classes; AP50, AP75: at one threshold; AR: largest recall,
-    mean over the same; AP_per_class, AP50_per_class: by class name, without classes that have no object; images,
-    objects: how many were judged. All APs in 0..1.
+    """How good detections are, by the rules of COCO. All APs are in 0..1.
+
+    Attributes:
+        AP: mean over the IoU thresholds 0.50, 0.55 .. 0.95 and over classes.
+        AP50, AP75: at one threshold, mean over classes.
+        AR: largest recall, mean over the same thresholds and classes.
+        AP_per_class, AP50_per_class: by the name of the class, without classes that have no object.
+        images, objects: how many were judged.
     """
 
     AP: float
@@ -128,7 +133,7 @@ class Evaluation(COCOeval):
 
 
 def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detections: int = 100) -> Evaluation:
-    """Every class of `labels` matched and accumulated: what stands in `eval` and `evalImgs` of a `COCOeval`.
+    """Every class of `labels` matched and accumulated: the contents of `eval` and `evalImgs` of a `COCOeval`.
 
     Objects and detections are numbered from 1, through the pictures and their rows: an id of 0 means "none" there.
     Raises ValueError when a picture is there twice.

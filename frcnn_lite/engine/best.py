@@ -15,8 +15,10 @@ from frcnn_lite.parallel import is_main_rank
 class BestWeights:
     """Keeps `run.best_file`, which `load_weights` reads, at the weights of the highest AP so far, the first on ties.
 
-    history: the log of the steps already taken. What was best is read from there: the log is the one source, and a
-    file that a crash left ahead of the log is written again when its step is taken again.
+    Args:
+        pictures: those to judge on; None judges never.
+        history: the log of the steps already taken. What was best is read from there: the log is the one source, and a
+            file that a crash left ahead of the log is written again when its step is taken again.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def read_saved(path: Path) -> Any:
-    """What `torch.save` wrote, tensors on the CPU. Raises CheckpointError.
+    """The contents of a file of `torch.save`, tensors on the CPU. Raises CheckpointError.
 
     `weights_only=True` refuses pickled code: a checkpoint from a stranger is data. PyTorch does not compare the
     checksums in the file, so a bit that has changed on the disk would be a wrong weight; here they are compared.
@@ -83,7 +83,7 @@ def listed(names: list[str]) -> str:
 
 
 def _damage(path: Path) -> str:
-    """What is wrong with the file as a whole, without a look at what it holds; "" where nothing is."""
+    """The damage of the file as a whole, without a look at what it holds; "" where it is sound."""
     with path.open("rb") as file:
         start = file.read(4)
     if not start:

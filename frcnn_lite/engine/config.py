@@ -16,8 +16,8 @@ class TrainConfig:
     """Everything that decides a training curve.
 
     Equal configs give equal curves: bit for bit on the same devices and threads, up to rounding on other numbers.
-    What a field means stands under it, in the words that `train --help` shows; `engine.resolve` fills in what follows
-    from the data. Raises ValueError or TypeError that names the field.
+    The meaning of a field is written under it, in the words that `train --help` shows. `engine.resolve` fills in what
+    follows from the data. Raises ValueError or TypeError that names the field.
     """
 
     data: str = "digits"
@@ -118,7 +118,7 @@ class TrainConfig:
 
     @property
     def augmentation(self) -> Augmentation:
-        """What happens to every batch before the step."""
+        """The change of every batch before its step."""
         return Augmentation(self.flip, self.zoom, self.light)
 
     @property

@@ -17,16 +17,19 @@ from torch import Tensor
 from frcnn_lite.engine.average_precision import Judged, evaluation
 
 IOU = 0.5  # the first threshold of `evaluation`
-SURE = 0.5  # the least score that `predict` reports, unless it is told otherwise
+SURE = 0.5  # the least score that `predict` reports, unless it is called with a different one
 
 
 @dataclass(frozen=True)
 class ConfusionMatrix:
-    """counts: (C + 1, C + 1) int64, a row for each true class and one for "no object", a column for each found class
-    and one for "missed"; score: the least score that counted.
+    """How often objects of each class were found as which class.
 
-    A row of a class adds up to its objects. The last row counts detections without an object of their own: on
-    background, or second ones of an object that a better score has found.
+    Attributes:
+        counts: (C + 1, C + 1) int64. There is a row for each true class and one for "no object", a column for each
+            found class and one for "missed". The row of a class adds up to its objects; the last row counts detections
+            without an object of their own: on background, or second ones of an object that a better score has found.
+        class_names: of the C classes.
+        score: the least score that counted.
     """
 
     counts: Tensor

@@ -17,9 +17,14 @@ def evaluate(
 ) -> AveragePrecision:
     """Judge `model`, on the device it is on, over all pictures of `dataset`. Leaves its training mode as it was.
 
-    progress: show a bar on standard error, or in the notebook.
     In a process group every rank calls this, and every rank gets the result for all pictures, each counted once.
-    Raises ValueError for a data set without pictures.
+
+    Args:
+        batch_size: pictures that go through the model together; the result does not depend on it.
+        progress: show a bar on standard error, or in the notebook.
+
+    Raises:
+        ValueError: the data set has no picture.
     """
     judged = judge(model, dataset, batch_size=batch_size, progress=progress)
     return average_precision(judged, dataset.class_names)
@@ -27,9 +32,13 @@ def evaluate(
 
 @torch.no_grad()
 def judge(model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8, progress: bool = False) -> list[Judged]:
-    """What `model` finds in each picture beside what is there, on the CPU; ranks share the pictures out.
+    """The objects that `model` finds in each picture beside those that are there, on the CPU; ranks share the pictures.
 
-    progress: as in `evaluate`. Raises ValueError for a data set without pictures.
+    Args:
+        batch_size, progress: as in `evaluate`.
+
+    Raises:
+        ValueError: the data set has no picture.
     """
     if len(dataset) == 0:
         raise ValueError("`dataset` must hold at least one picture, got none")
@@ -68,7 +77,7 @@ def _judge_batch(model: FasterRCNN, scenes: list[Scene], device: torch.device) -
 
 
 def _truth(scene: Scene) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Boxes, labels, and for each whether it is ignored and whether it is a crowd; the ignored ones stand last."""
+    """Boxes, labels, and for each whether it is ignored and whether it is a crowd; the ignored ones come last."""
     none = torch.zeros(len(scene.labels), dtype=torch.bool)
     if scene.ignored is None:
         return scene.boxes, scene.labels, none, none

@@ -1,4 +1,4 @@
-"""What a run writes down of every step: a line of `log.jsonl`."""
+"""The log of a run: a line of `log.jsonl` for every step."""
 
 import json
 import os

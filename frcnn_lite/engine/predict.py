@@ -20,7 +20,13 @@ COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#C
 
 
 class Prediction(NamedTuple):
-    """Objects of one picture, best first: boxes (n, 4) float32 xyxy pixels of it, scores (n,) in 0..1, labels (n,)."""
+    """Objects of one picture, best first.
+
+    Attributes:
+        boxes: (n, 4) float32 xyxy, in pixels of the picture.
+        scores: (n,) in 0..1.
+        labels: (n,) int64.
+    """
 
     boxes: Tensor
     scores: Tensor
@@ -36,9 +42,13 @@ class Prediction(NamedTuple):
 def predict(
     model: FasterRCNN, image: Image.Image, *, min_score: float = 0.5, letterbox: Letterbox | None = None
 ) -> Prediction:
-    """What `model`, in eval mode, finds in one picture of any size with at least `min_score`.
+    """Find objects in one picture of any size.
 
-    letterbox: the canvas that the detector was trained on; None shows it the picture in its own size.
+    Args:
+        model: in eval mode.
+        image: RGB, such as `read_image` gives.
+        min_score: the least score of an object that counts as found, 0..1.
+        letterbox: the canvas that the detector was trained on; None shows it the picture in its own size.
     """
     if not 0 <= min_score <= 1:
         raise ValueError(f"`min_score` must be between 0 and 1, got {min_score}")

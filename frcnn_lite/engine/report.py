@@ -27,7 +27,8 @@ def precision_recall(curves: Mapping[str, ClassCurve]) -> "Figure":
     The filled line is the best precision at this recall or beyond, which COCO reads at 101 recalls: the area under it
     is AP. The thin line is precision and recall as the detections are ranked.
 
-    curves: what `engine.class_curves` gives, by name of the class.
+    Args:
+        curves: what `engine.class_curves` gives, by name of the class.
     """
     panels = {name: (curve.precision, curve.ranked) for name, curve in curves.items()}
     if len(panels) > 1:

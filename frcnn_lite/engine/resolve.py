@@ -42,13 +42,19 @@ TIMED_STEPS = 12
 def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **given: Any) -> TrainConfig:
     """The whole configuration of a run, from what was chosen of it.
 
-    given: fields of `TrainConfig`, and of `FasterRCNNConfig` by their own names. What is not given follows from the
-    data where it can (splits, numbers of pictures, classes, their size, views, anchors, room for as many objects as a
-    picture has), from `weights` (how their backbone normalises), and else is as the two classes say. epochs: instead of
-    `steps`, how often every picture is shown. pictures: shared with `train`, so that it reads no file again.
+    What is not given follows from the data where it can (splits, numbers of pictures, classes, their size, views,
+    anchors, room for as many objects as a picture has), from `weights` (how their backbone normalises), and else is the
+    default.
 
-    Raises TypeError for what is not a field, ValueError for a wrong value, FileNotFoundError, and ValueError where the
-    data has not one box to train on.
+    Args:
+        pictures: shared with `train`, so that it reads no file again.
+        epochs: how often every picture is shown, in the place of `steps`.
+        given: fields of `TrainConfig`, and of `FasterRCNNConfig` by their own names.
+
+    Raises:
+        TypeError: a name is not a field.
+        ValueError: a value is wrong, or the data has not one box to train on.
+        FileNotFoundError: there is no such data.
     """
     names = {field.name for field in fields(FasterRCNNConfig)}
     chosen = {name: given.pop(name) for name in names & given.keys()}

@@ -13,7 +13,7 @@ Record = dict[str, Any]  # of one step: "step" and its numbers by name
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """Where the files of one run lie."""
+    """The files of one run, by their names."""
 
     path: Path
 

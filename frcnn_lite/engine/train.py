@@ -174,7 +174,7 @@ def _take_step(trainer: Trainer, run: RunDirectory, step: int, batch: Batch) -> 
     try:
         return {"step": step, **trainer.take_step(batch)}
     except FloatingPointError:
-        save(run, trainer, step)  # the trainer stands as it stood after the last good step
+        save(run, trainer, step)  # the trainer is as it was after the last good step
         raise
 
 

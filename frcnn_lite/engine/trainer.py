@@ -65,8 +65,10 @@ def _by_dimension(parameters: Iterable[nn.Parameter]) -> tuple[list[nn.Parameter
 class Trainer:
     """Model, optimizer, schedule and random numbers of one run.
 
-    model: the detector itself; net: the same detector as it is called, spread over `config.gpus` devices or over ranks;
-    detector: the one to judge and to hand on, whose weights are the average of the last ones if the run keeps one.
+    Attributes:
+        model: the detector itself.
+        net: the same detector as it is called, spread over `config.gpus` GPUs or over ranks.
+        detector: the one to judge and to hand on, whose weights are the average of the last ones if the run keeps one.
     """
 
     def __init__(self, config: TrainConfig) -> None:
@@ -130,7 +132,7 @@ class Trainer:
             self.average.module.load_state_dict(self.model.state_dict())
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs: plain data and CPU tensors."""
+        """Everything that `restore` needs, as plain data and CPU tensors."""
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),

@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 def load_run(path: str | Path, *, best: bool = False) -> Run:
-    """The run in directory `path` as it stands at its last checkpoint, or as it was when it was judged best.
+    """The run in directory `path` as it was at its last checkpoint, or as it was when it was judged best.
 
     Raises FileNotFoundError when no run is there, CheckpointError when its checkpoint is damaged or was never written.
     """
@@ -77,7 +77,12 @@ def _trained(trainer: dict[str, Any]) -> dict[str, torch.Tensor]:
 def save_weights(model: FasterRCNN, path: str | Path, *, half: bool = True) -> None:
     """Write the detector alone, configuration and weights, to one file that must not exist yet.
 
-    half: parameters as float16, half the size; buffers keep their precision. Raises FileExistsError, WriteError.
+    Args:
+        half: write parameters as float16, which halves the file; buffers keep their precision.
+
+    Raises:
+        FileExistsError: there is such a file.
+        WriteError: the system does not let it be written.
     """
     path = Path(path)
     if path.exists():
@@ -106,9 +111,14 @@ def load_weights(path: str | Path) -> FasterRCNN:
 def start_backbone(model: FasterRCNN, path: str | Path) -> None:
     """Give the torchvision backbone of `model` the weights that torchvision's model of the same name has in a file.
 
-    path: a state dict, such as `torch.save(torchvision.models.resnet18(weights="DEFAULT").state_dict(), path)` writes.
     Layers that the detector does not take from there are passed over; a pyramid's own keep their initial weights.
-    Raises CheckpointError for a file that cannot be read, or that lacks a weight or has it in a different shape.
+
+    Args:
+        path: a state dict, such as `torch.save(torchvision.models.resnet18(weights="DEFAULT").state_dict(), path)`
+            writes.
+
+    Raises:
+        CheckpointError: the file cannot be read, or it lacks a weight or has it in a different shape.
     """
     name, maps = model.config.backbone, cast(Any, model.backbone).maps
     mobile = name.startswith("mobilenet")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Found(NamedTuple):
-    """What was found in one picture, best first: `boxes` (n, 4) `xyxy` pixels, `scores` (n,), `names` of n classes."""
+    """Objects of one picture, best first: `boxes` (n, 4) `xyxy` pixels, `scores` (n,), `names` of n classes."""
 
     boxes: NDArray[np.float32]
     scores: NDArray[np.float32]
@@ -20,7 +20,14 @@ class OnnxDetector:
     """The detector in a file of `export_onnx`; `class_names` and `image_size` come out of the file."""
 
     def __init__(self, path: str | Path, threads: int = 0) -> None:
-        """threads: for one operator; 0 leaves the number to onnxruntime. Raises ValueError for a foreign file."""
+        """Open a file of `export_onnx`.
+
+        Args:
+            threads: for one operator; 0 leaves the number to onnxruntime.
+
+        Raises:
+            ValueError: the file is from elsewhere.
+        """
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -39,7 +46,7 @@ class OnnxDetector:
         return self.session.run(None, {"images": images})
 
     def __call__(self, pictures: NDArray[np.uint8]) -> list[Found]:
-        """What is found in pictures (B, H, W, 3) uint8 RGB, as Pillow and most decoders give them."""
+        """Find objects in pictures (B, H, W, 3) uint8 RGB, as Pillow and most decoders give them."""
         if pictures.ndim != 4 or pictures.shape[1:] != (*self.image_size, 3) or pictures.dtype != np.uint8:
             wanted = f"(B, {self.image_size[0]}, {self.image_size[1]}, 3) uint8"
             raise ValueError(f"pictures must be {wanted}, got {pictures.shape} {pictures.dtype}")

@@ -29,9 +29,14 @@ class WeightsError(ValueError):
 class LoadReport:
     """Each name of model and file in one place. Names are without the prefixes of wrappers.
 
-    loaded: those that fit; missing: in the model only, left as they were; unused: in the file only; mismatched: name
-    to the shapes in file and model; cast: among those that fit, name to the types in file and model; prefix: what was
-    taken off in front of all names of the file; inside: parts that were taken out of some of them.
+    Attributes:
+        loaded: those that fit.
+        missing: in the model only, left as they were.
+        unused: in the file only.
+        mismatched: name -> the shapes in file and model.
+        cast: among those that fit, name -> the types in file and model.
+        prefix: what was taken off in front of all names of the file.
+        inside: parts that were taken out of some names.
     """
 
     loaded: tuple[str, ...]
@@ -64,9 +69,12 @@ class LoadReport:
 def load_weights_into(model: nn.Module, weights: Mapping[str, Tensor], *, partial: bool = False) -> LoadReport:
     """Load named tensors into `model`, whether either was wrapped or bare; each keeps the model's device and type.
 
-    partial: load what fits and report the rest; otherwise anything missing, unused or of a different shape raises
-    WeightsError, and the model is as it was. Raises ValueError when no name at all is shared, or when two names of the
-    file are the same without what wrappers put into them.
+    Args:
+        partial: load what fits and report the rest.
+
+    Raises:
+        WeightsError: without `partial`, something is missing, unused or of a different shape; the model is as it was.
+        ValueError: no name at all is shared, or two names of the file are the same without what wrappers put into them.
     """
     own, _, _ = unwrapped(model.state_dict())
     given, prefix, inside = unwrapped(weights)
@@ -84,7 +92,7 @@ def load_weights_into(model: nn.Module, weights: Mapping[str, Tensor], *, partia
 def compare(
     own: Mapping[str, Tensor], given: Mapping[str, Tensor], prefix: str = "", inside: tuple[str, ...] = ()
 ) -> LoadReport:
-    """What would become of every name; changes nothing."""
+    """The report of a load that is not made."""
     shared = [name for name in own if name in given]
     wrong = {name for name in shared if not _fits(given[name], own[name])}
     fits = [name for name in shared if name not in wrong]

@@ -19,11 +19,14 @@ Block = TypeVar("Block", bound=nn.Module)
 def pack_serial_blocks(blocks: Sequence[nn.Module], grouped: Grouped) -> Grouped:
     """`grouped` with the weights of `blocks`, so that it computes what their loop computes, block k in group k.
 
-    grouped: a module like each of `blocks`, as wide as all of them together. It takes copies of their weights, and
-    their device, dtype and training mode.
-    Raises ValueError when there are no blocks, when they were built differently, or when BatchNorm averages over all
-    batches (`momentum=None`) and the blocks have seen different numbers of them; RuntimeError, of `load_state_dict`,
-    when `grouped` has other names or sizes.
+    Args:
+        grouped: a module like each of `blocks`, as wide as all of them together. It takes copies of their weights, and
+            their device, dtype and training mode.
+
+    Raises:
+        ValueError: there are no blocks, they were built differently, or BatchNorm averages over all batches
+            (`momentum=None`) and the blocks have seen different numbers of them.
+        RuntimeError: of `load_state_dict`, when `grouped` has other names or sizes.
     """
     if not blocks:
         raise ValueError("`blocks` must be at least one module, got none")
@@ -45,8 +48,9 @@ def pack_serial_blocks(blocks: Sequence[nn.Module], grouped: Grouped) -> Grouped
 def unpack(grouped: nn.Module, block: Block, groups: int) -> list[Block]:
     """The serial blocks of a grouped module, the reverse of `pack_serial_blocks`.
 
-    block: one module as wide as one group, of any weights; `groups` copies of it are returned, with the weights, the
-    device, the dtype and the training mode of `grouped`.
+    Args:
+        block: one module as wide as one group, of any weights. `groups` copies of it are returned, with the weights,
+            the device, the dtype and the training mode of `grouped`.
     """
     blocks = []
     for state in unpack_state_dict(grouped.state_dict(), groups):

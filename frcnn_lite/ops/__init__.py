@@ -1,4 +1,4 @@
-"""Functions on tensors that a detector is made of. Each file stands alone: it needs torch and no other file."""
+"""Functions on tensors that a detector is made of. Each file can be used alone: it needs torch and no other file."""
 
 from frcnn_lite.ops.boxes import box_iou, clip_boxes, decode_boxes, encode_boxes
 from frcnn_lite.ops.matching import match

@@ -207,7 +207,7 @@ def compiled(name: str) -> ModuleType | None:
 
 
 def _check_images(images: Tensor, count: int) -> None:
-    """Image indices (R,) lie in the batch: kernels read memory at them, so a wrong one must never get there.
+    """Raise for image indices (R,) outside the batch: kernels read memory at them, so a wrong one must not get there.
 
     Raises ValueError on the CPU. On a GPU, where reading the answer back would wait for the device, it is an assertion
     there.
@@ -224,7 +224,7 @@ def _check_images(images: Tensor, count: int) -> None:
 
 
 def _in_format(tensor: Tensor, channels_last: bool) -> Tensor:
-    """The tensor in channels-last or in contiguous memory; gradients come in the format of what they belong to."""
+    """The tensor in channels-last or in contiguous memory. A gradient keeps the memory format of its input."""
     return tensor.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
 
 

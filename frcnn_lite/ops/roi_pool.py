@@ -9,9 +9,9 @@
 4. The value is the largest feature in the bin, and the argmax its flat position `row * W + column`; among equal
    features the first in row-major order wins. The search starts at the lowest finite float32 with argmax -1 and moves
    on to what is larger: NaN never wins, and a bin of nothing but NaN or -inf keeps the start.
-5. A bin that lies outside the map is empty: value 0, argmax -1, no gradient.
+5. A bin outside the map is empty: value 0, argmax -1, no gradient.
 
-Where cell k stands for the pixels from k to k + 1 times the stride, a region that is read by rules 1 and 2 lies half a
+Where cell k means the pixels from k to k + 1 times the stride, a region that is read by rules 1 and 2 is half a
 cell to the right of its box and below it, on average, and is one cell larger each way. `roi_align` has the same half
 cell, unless `aligned` is true. Weights learn to live with it, so it belongs to the rule.
 
@@ -130,7 +130,9 @@ def vision_pool(
 
     Args:
         features: (N, C, H, W).
-        images, rows, columns: (R,), (R, ph, 2) and (R, pw, 2) int64 of `roi_bins`.
+        images: (R,) int64 of `roi_bins`.
+        rows: (R, ph, 2) int64 of `roi_bins`.
+        columns: (R, pw, 2) int64 of `roi_bins`.
         argmax_bits: 32, 16, or 0 for no argmax.
     """
     import torchvision  # noqa: F401, it registers its operators
@@ -240,7 +242,7 @@ def compiled(name: str) -> ModuleType | None:
 
 
 def _check_images(images: Tensor, count: int) -> None:
-    """Image indices (R,) lie in the batch: kernels read memory at them, so a wrong one must never get there.
+    """Raise for image indices (R,) outside the batch: kernels read memory at them, so a wrong one must not get there.
 
     Raises ValueError on the CPU. On a GPU, where reading the answer back would wait for the device, it is an assertion
     there.
@@ -257,7 +259,7 @@ def _check_images(images: Tensor, count: int) -> None:
 
 
 def _in_format(tensor: Tensor, channels_last: bool) -> Tensor:
-    """The tensor in channels-last or in contiguous memory; gradients come in the format of what they belong to."""
+    """The tensor in channels-last or in contiguous memory. A gradient keeps the memory format of its input."""
     return tensor.contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 IGNORED = -2
-"""What `match` writes in the place of a ground-truth box's index for a candidate that is not trained on."""
+"""The number that `match` writes in the place of a ground-truth box's index for a candidate that is not trained on."""
 
 
 class Sample(NamedTuple):

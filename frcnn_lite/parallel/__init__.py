@@ -1,4 +1,4 @@
-"""What data parallelism does to a batch: how it is split, what comes back, how losses add up."""
+"""Data parallelism: how a batch is split, what comes back, how losses add up, and how a hang ends."""
 
 from frcnn_lite.parallel.chunks import chunk_sizes, rows_lost, share
 from frcnn_lite.parallel.collectives import (

@@ -1,6 +1,7 @@
-"""What ranks tell each other, in forms that also work in a process that is alone.
+"""Messages between ranks, in forms that also work in a process that is alone.
 
-A collective is a call that every rank of the group makes, in the same order. Here alone, the answer is the question.
+A collective is a call that every rank of the group makes, in the same order. In a single process each function returns
+its argument unchanged.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,8 @@ def reduce_loss_over_ranks(sums: Tree, counts: Tree) -> tuple[Tree, Tree]:
     after backward() each rank has the gradients of one process with the whole batch.
 
     Args:
-        sums, counts: pytrees of one structure, whose leaves are (B,) tensors, an entry for each image of this rank.
+        sums: a tensor (B,), or a pytree of such tensors, with an entry for each image of this rank.
+        counts: the same structure.
 
     Returns:
         (own, total), the structure with 0-d tensors twice: `own` has a gradient, and its mean over the ranks is
@@ -60,7 +62,7 @@ def rows_of_rank(rows: int) -> range:
 
 
 def merge_rows(own: list[T]) -> list[T]:
-    """What each rank has made of its `rows_of_rank`, in the order of the rows, on every rank. Travels by pickle."""
+    """The results of all ranks for their `rows_of_rank`, in the order of the rows, on every rank. Travels by pickle."""
     size = _rank_and_size()[1]
     if size == 1:
         return own
@@ -97,7 +99,7 @@ def _rank_and_size() -> tuple[int, int]:
 
 
 def _meeting_device() -> torch.device:
-    """Where tensors of a message must lie: NCCL takes GPU tensors alone."""
+    """The device that tensors of a message must be on: NCCL takes GPU tensors alone."""
     if _rank_and_size()[1] > 1 and distributed.get_backend() == "nccl":
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")

@@ -137,7 +137,7 @@ def _home_of(replica: nn.Module) -> torch.device:
 
 
 def _modes(device: torch.device) -> list[Callable[[], AbstractContextManager[Any]]]:
-    """What a worker must enter to compute on `device` as the calling thread would."""
+    """The contexts that a worker must enter to compute on `device` as the calling thread would."""
     grad, kind = torch.is_grad_enabled(), device.type
     autocast, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
     modes: list[Callable[[], AbstractContextManager[Any]]] = [

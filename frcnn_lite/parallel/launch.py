@@ -39,8 +39,13 @@ STARTED, WHERE = "started", "where"  # what a rank says before it calls its work
 
 
 class Failure(NamedTuple):
-    """reason: one line, such as "was killed by SIGKILL"; details: the rank's own traceback (for one that hung, where it
-    stood), or the end of what it wrote to stderr; when: seconds since the epoch, infinite for one that never ended."""
+    """The end of a rank that did not return.
+
+    Attributes:
+        reason: one line, such as "was killed by SIGKILL".
+        details: the rank's own traceback (for one that hung, where it stood), or the end of what it wrote to stderr.
+        when: seconds since the epoch, infinite for one that never ended.
+    """
 
     reason: str
     details: str
@@ -56,7 +61,9 @@ class Failure(NamedTuple):
 class RankFailed(RuntimeError):
     """A rank that raised, exited, was killed, or did not end in time; all others have been ended.
 
-    rank: the one to blame; failures: rank -> Failure, of that rank and of those that failed with it or because of it.
+    Attributes:
+        rank: the one to blame.
+        failures: rank -> Failure, of that rank and of those that failed with it or because of it.
     """
 
     def __init__(self, failures: dict[int, Failure]) -> None:
@@ -103,7 +110,7 @@ class _Rank:
             self.process.join()
 
     def outcome(self) -> "_Result | Failure | None":
-        """What has become of the rank, None while it runs."""
+        """The result or the failure of the rank, None while it runs."""
         alive = self.process.is_alive()  # asked before the wire is looked at: what it sent before it ended is there
         try:
             while self.wire.poll():
@@ -268,7 +275,7 @@ def live(job: bytes, environment: dict[str, str], wire: Connection, folder: str)
 
 
 def _obey(wire: Connection, lock: threading.Lock) -> None:
-    """Answer the parent's question where the main thread stands; end at once when the parent is gone."""
+    """Answer the parent's question where the main thread is; end at once when the parent is gone."""
     main = threading.main_thread().ident
     try:
         while wire.recv() == WHERE:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LeftBehind(NamedTuple):
-    """What does not follow its module to another device: `name` as one would write it, what it is, what to do."""
+    """A value that does not follow its module to a device: `name` as one would write it, what it is, what to do."""
 
     name: str
     what: str
@@ -54,7 +54,7 @@ def from_numpy(array: np.ndarray, like: Tensor) -> Tensor:
 
 
 def check_devices(module: nn.Module) -> list[LeftBehind]:
-    """What `module` holds that `.to(device)`, and so `nn.parallel.replicate`, would leave where it is; empty is good.
+    """Find what `.to(device)`, and so `nn.parallel.replicate`, would leave where it is; an empty list is good.
 
     Parameters and buffers away from the first one's device; in plain attributes, lists, dicts and tuples: tensors, its
     own buffers and weights, too, modules, and functions that keep a module (pytorch issue 30324, 2019).
@@ -76,7 +76,7 @@ _OF_EVERY_MODULE = frozenset({*vars(nn.Module()), "_flat_weights"})  # a list th
 
 
 def _kept(name: str, value: Any) -> Iterator[LeftBehind]:
-    """What lies in an attribute, and in the containers there."""
+    """The tensors and modules in an attribute, and in the containers there."""
     if isinstance(value, Tensor):
         yield LeftBehind(name, f"tensor on {value.device}", "register_buffer(..., persistent=False), read by that name")
     elif isinstance(value, nn.Module):

@@ -53,8 +53,10 @@ def process_group(device: torch.device | str | None = None, *, timeout: float | 
 def init_from_env(device: torch.device | str | None = None, *, timeout: float | None = None) -> torch.device:
     """Join the process group that the environment describes; make this rank's device current and return it.
 
-    device: the default is cuda:LOCAL_RANK where there are GPUs, else the CPU. It decides the backend: NCCL
-    for a GPU, gloo for the CPU. timeout: seconds that a collective may wait for the other ranks.
+    Args:
+        device: the default is cuda:LOCAL_RANK where there are GPUs, else the CPU. It decides the backend: NCCL for a
+            GPU, gloo for the CPU.
+        timeout: seconds that a collective may wait for the other ranks; the default is `DEFAULT_TIMEOUT`.
 
     Raises:
         RuntimeError: a variable of the environment is missing; the message names all that are.

@@ -16,11 +16,12 @@ def reduce_loss(sums: Tree, counts: Tree) -> Tree:
     s_k and count n_k, the loss of the whole batch is (s_1 + s_2) / (n_1 + n_2). The mean of the devices' own means,
     (s_1 / n_1 + s_2 / n_2) / 2, equals it in general only when n_1 = n_2: with 9 rows on 2 devices (5 and 4), each row
     of the second device would weigh 25 % more than a row of the first. The same holds for gradients, which are linear
-    in the loss.
+    in the loss. On ranks, as with DDP, no process has the images of all: there it is `reduce_loss_over_ranks`.
 
     Args:
-        sums, counts: pytrees (dicts, lists, tuples) of the same structure, whose leaves are (B,) tensors, one entry per
-            image of *all* devices, such as `nn.DataParallel` gathers. Counts need no gradient.
+        sums: a tensor (B,), or a pytree (dicts, lists, tuples) of such tensors, with one entry per image of *all*
+            devices, such as `nn.DataParallel` gathers.
+        counts: the same structure. They need no gradient.
 
     Returns:
         The same structure with 0-d tensors. Add them up for the loss to call `backward()` on.

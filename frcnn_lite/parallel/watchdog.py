@@ -4,7 +4,8 @@ Each rank notes which collective it enters, and as long as all goes well that is
 one has been open for longer than `limit`. If so, it calls the roll through the store at which the ranks met; the
 threads of the others answer, stuck or not; and the rank that waits raises `CollectiveHang` where it waits.
 
-PyTorch's own time-out comes after 30 minutes with gloo and 10 with NCCL. It tells who waited, if that; not for whom.
+PyTorch's own time-out comes after 30 minutes with gloo and 10 with NCCL. At best it names the rank that waited, never
+the rank it waited for.
 
 In this file: what is said of a rank (`Entered`, `Position`), what follows from it (`diagnose`), and the `Watchdog`,
 which notes collectives, looks at them from a thread, and breaks off a wait.
@@ -47,11 +48,11 @@ COLLECTIVES = tuple(
 )
 HISTORY = 12  # collectives that a rank remembers
 TORCH = str(Path(torch.__file__).parent)
-BETWEEN = (TORCH, __file__)  # files whose frames stand between a program and what it waits for
+BETWEEN = (TORCH, __file__)  # files whose frames are between a program and what it waits for
 ANSWER = 2.0  # seconds in which the others answer the roll
 GRACE = 1.0  # seconds in which a rank that waits in Python raises; one that waits in native code is ended
 HUNG = 70  # exit code of a rank that was ended
-# Where the innermost Python frame lies of a rank that waits for others in native code.
+# Folders with the innermost Python frame of a rank that waits for others in native code.
 NATIVE = tuple(os.path.join(TORCH, *part) for part in (("distributed",), ("nn", "parallel"), ("autograd",)))
 
 NAMES = {"_engine_run_backward": "backward", "_pre_forward": "forward of DDP"}
@@ -62,8 +63,13 @@ State = Literal["waiting", "running", "left", "silent"]
 class Entered:
     """A collective that a rank has entered.
 
-    number: counted from 1 in each group, so that equal numbers belong together; step: of the training loop, None when
-    the program did not say; tensor: shape and dtype in words; site: file and line of the caller; group: its ranks.
+    Attributes:
+        number: counted from 1 in each group, so that equal numbers belong together.
+        name: of the function of `torch.distributed`.
+        step: of the training loop, None when the program did not say.
+        tensor: shape and dtype in words.
+        site: file and line of the caller.
+        group: its ranks.
     """
 
     number: int
@@ -83,8 +89,13 @@ class Entered:
 class Position:
     """Where one rank stood when the roll was called.
 
-    state: "waiting" in a collective, "running" outside of any, "left" the block, or "silent": it did not answer.
-    call: what it waits in; entered: its last collectives, oldest first; why: the exception with which it left.
+    Attributes:
+        state: "waiting" in a collective, "running" outside of any, "left" the block, or "silent": it did not answer.
+        step: of the training loop, None when the program did not say.
+        call: the collective that it waits in.
+        entered: its last collectives, oldest first.
+        site: file and line where it stood.
+        why: the exception with which it left.
     """
 
     rank: int
@@ -124,7 +135,7 @@ class CollectiveHang(RuntimeError):
 
 
 def diagnose(positions: Sequence[Position]) -> str:
-    """What the ranks wait for, in one line, and then one line for each rank.
+    """Say in one line what the ranks wait for, and then in one line for each rank where it is.
 
     A rank that waits is a victim. The cause is a rank that has not come to the same collective, or that came to a
     different one under the same number; a last line says where ranks first called from different lines of the program,
@@ -192,16 +203,22 @@ class Call:
 class Watchdog:
     """`with Watchdog(limit=30) as dog:` around a training loop, in every rank, after `init_process_group`.
 
-    limit: seconds that a rank may wait; more than the longest honest pause of any rank, such as an evaluation on rank 0
-    alone. Set `dog.step` in the loop, and a diagnosis names it; `dog.watch(ddp)` names the gradients waited for.
-    on_hang: is called with the error in the rank that waits, from the watchdog's thread and before the rank is ended.
-    entered: the last collectives of this rank, oldest first.
+    Set `dog.step` in the loop, and a diagnosis names it; `dog.watch(ddp)` names the gradients waited for. The functions
+    of `torch.distributed` are wrapped for the block and put back after it. Not seen: send and recv, a function imported
+    by name before the block, and what native code starts, unless `watch` has told it to ask.
 
-    The functions of `torch.distributed` are wrapped for the block and put back after it. Not seen: send and recv, a
-    function imported by name before the block, and what native code starts, unless `watch` has told it to ask.
+    Args:
+        limit: seconds that a rank may wait. It must be more than the longest honest pause of any rank, such as an
+            evaluation on rank 0 alone.
+        on_hang: is called with the error in the rank that waits, from the watchdog's thread and before the rank is
+            ended.
 
-    Raises CollectiveHang in the rank that waits. One that waits in native code, such as DDP's backward without `watch`,
-    cannot be woken: it writes the diagnosis to stderr and exits with code 70.
+    Attributes:
+        entered: the last collectives of this rank, oldest first.
+
+    Raises:
+        CollectiveHang: in the rank that waits. One that waits in native code, such as DDP's backward without `watch`,
+            cannot be woken: it writes the diagnosis to stderr and exits with code 70.
     """
 
     def __init__(self, limit: float = 60.0, on_hang: Callable[[CollectiveHang], object] | None = None) -> None:
@@ -367,7 +384,7 @@ class Watchdog:
                 return
 
     def _call_roll(self) -> list[Position]:
-        """Where each rank stands; who does not answer in time, or has no store to answer through, is silent."""
+        """The position of each rank; who does not answer in time, or has no store to answer through, is silent."""
         own = self._position()
         self._publish(own)
         with contextlib.suppress(RuntimeError):
@@ -378,7 +395,7 @@ class Watchdog:
         return [own if rank == self._rank else self._position_of(rank) for rank in self._ranks]
 
     def _position_of(self, rank: int) -> Position:
-        """What another rank has answered."""
+        """The answer of another rank."""
         return pickle.loads(self._store.get(f"at {rank}")) if self._is_there(f"at {rank}") else Position(rank, "silent")
 
     def _end(self, positions: list[Position]) -> None:

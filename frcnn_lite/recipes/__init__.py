@@ -1,1 +1,1 @@
-"""What any training can use, one file each: it needs torch alone, and it is made to be copied with its test."""
+"""Helpers for any training, one file each, which needs torch alone and is made to be copied with its test."""

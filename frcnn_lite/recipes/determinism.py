@@ -44,7 +44,10 @@ def deterministic(*, warn_only: bool = False) -> Iterator[None]:
 
     Sets `use_deterministic_algorithms`, `cudnn.deterministic` and `cudnn.benchmark`, and puts them back afterwards.
     cuBLAS reads CUBLAS_WORKSPACE_CONFIG when its first handle is made, so it is set here and stays set: enter this
-    before the first product on a GPU. warn_only: warn instead of raising RuntimeError.
+    before the first product on a GPU.
+
+    Args:
+        warn_only: warn instead of raising RuntimeError.
     """
     cudnn = torch.backends.cudnn
     before = (cudnn.deterministic, cudnn.benchmark)
@@ -61,7 +64,7 @@ def deterministic(*, warn_only: bool = False) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class BitReport:
-    """What `same_bits` found: `compared` leaves, and a line for each that differs. True where nothing does."""
+    """The result of `same_bits`: `compared` leaves, and a line for each that differs. True where nothing does."""
 
     compared: int
     differences: tuple[str, ...]
@@ -106,7 +109,7 @@ def _compare(path: str, a: Any, b: Any, differences: list[str]) -> int:
 
 
 def _leaf_difference(a: Any, b: Any) -> str:
-    """What differs between two leaves, in words; empty when nothing does."""
+    """The difference between two leaves in words; empty when there is none."""
     if type(a) is not type(b) and not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         return f"a {type(a).__name__} and a {type(b).__name__}"
     if isinstance(a, float):

@@ -4,7 +4,7 @@
 
 Call `scheduler.step()` once after every optimizer step. Each schedule multiplies the rate that a parameter group starts
 from, so groups keep their ratios; each stays defined after its last step; and its `state_dict()` is plain data, so a
-resumed run goes on where the first one stopped. Steps are counted from 0. Sources stand under each schedule; the linear
+resumed run goes on where the first one stopped. Steps are counted from 0. Each schedule names its sources; the linear
 warm-up is that of P. Goyal et al., "Accurate, Large Minibatch SGD", 2017.
 """
 
@@ -69,7 +69,9 @@ def preview(
 ) -> dict[str, list[float]]:
     """The learning rate of every group at steps 0 .. `steps` - 1, without a model.
 
-    schedule: builds the scheduler, such as `lambda optimizer: poly(optimizer, 100)`; rates: group name -> own rate.
+    Args:
+        schedule: builds the scheduler, such as `lambda optimizer: poly(optimizer, 100)`.
+        rates: group name -> own rate.
     """
     optimizer = SGD([{"params": [nn.Parameter()], "lr": rate} for rate in rates.values()])
     scheduler = schedule(optimizer)
