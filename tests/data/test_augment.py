@@ -92,5 +92,5 @@ def test_nothing_is_the_default():
 
 @pytest.mark.parametrize(("field", "value"), [("flip", 1.5), ("zoom", -0.1), ("light", 1.0), ("zoom", float("nan"))])
 def test_refusals_name_the_field(field, value):
-    with pytest.raises(ValueError, match=f"{field} must be between 0 and"):
+    with pytest.raises(ValueError, match=f"`{field}` must be between 0 and"):
         Augmentation(**{field: value})

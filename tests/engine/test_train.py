@@ -334,7 +334,7 @@ def test_steps_before_a_loss_that_is_not_finite_are_saved(whole, tmp_path, monke
 
 
 def test_as_many_classes_as_the_data(tmp_path):
-    with pytest.raises(ValueError, match="`num_classes` must be 10 for data 'digits', got 3"):
+    with pytest.raises(ValueError, match=r"`model.num_classes` must be 10 for data 'digits', got 3"):
         quiet(replace(CONFIG, model=FasterRCNNConfig(num_classes=3)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

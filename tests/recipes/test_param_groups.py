@@ -63,7 +63,7 @@ def test_a_shared_parameter_is_known_by_all_its_names():
     ("multipliers", "lr", "words"),
     [
         ({}, 1.0, "`multipliers` is empty"),
-        ({"*": -1.0}, 1.0, r"multipliers\['\*'\] must be a finite number"),
+        ({"*": -1.0}, 1.0, r"`multipliers\['\*'\]` must be a finite number"),
         ({"*": 1.0}, float("nan"), "`lr` must be a finite number"),
         ({"rest": 1.0}, 1.0, "rest=..."),
     ],
