@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from torch import Tensor
 
 
-def chunk_sizes(rows: int, devices: int) -> list[int]:
-    """Rows that each device receives of a tensor of `rows` rows: the rule of `Tensor.chunk`, which scatter uses.
+def chunk_sizes(rows: int, gpus: int) -> list[int]:
+    """Rows that each GPU receives of a tensor of `rows` rows: the rule of `Tensor.chunk`, which scatter uses.
 
-    Every chunk has ceil(rows / devices) rows, and the last one what is left over. There can be fewer chunks than
-    devices: 9 rows on 4 devices make [3, 3, 3]. 0 rows make an empty chunk for every device.
+    Every chunk has ceil(rows / gpus) rows, and the last one what is left over. There can be fewer chunks than GPUs:
+    9 rows on 4 GPUs make [3, 3, 3]. 0 rows make an empty chunk for every GPU.
 
-    Raises ValueError for a negative number of rows or fewer than one device.
+    Raises ValueError for a negative number of rows or fewer than one GPU.
     """
-    if rows < 0 or devices < 1:
-        raise ValueError(f"want rows >= 0 and devices >= 1, got rows={rows}, devices={devices}")
+    if rows < 0 or gpus < 1:
+        raise ValueError(f"`rows` must be at least 0 and `gpus` at least 1, got {rows} and {gpus}")
     if rows == 0:
-        return [0] * devices
-    size = -(-rows // devices)
+        return [0] * gpus
+    size = -(-rows // gpus)
     return [min(size, rows - start) for start in range(0, rows, size)]
 
 
-def rows_lost(sizes: Sequence[int], devices: int) -> int:
+def rows_lost(sizes: Sequence[int], gpus: int) -> int:
     """Rows of the *first* argument that no replica ever sees, without an error.
 
     Scatter chunks each tensor argument on its own and then zips the lists of chunks; zip stops at the shortest. A
@@ -34,11 +34,14 @@ def rows_lost(sizes: Sequence[int], devices: int) -> int:
 
     Args:
         sizes: number of rows of each tensor argument, at least one of them.
-        devices: number of devices in `device_ids`.
+        gpus: number of devices in `device_ids`.
+
+    Raises:
+        ValueError: `sizes` is empty.
     """
     if not sizes:
-        raise ValueError("sizes must hold the number of rows of at least one argument, got none")
-    chunks = [chunk_sizes(rows, devices) for rows in sizes]
+        raise ValueError("`sizes` must hold the number of rows of at least one argument, got none")
+    chunks = [chunk_sizes(rows, gpus) for rows in sizes]
     replicas = min(len(chunk) for chunk in chunks)
     return sum(chunks[0][replicas:])
 
@@ -52,7 +55,7 @@ def share(tensor: Tensor, *, like: Tensor) -> Tensor:
     Raises ValueError when `tensor` does not have exactly one row, or when `like` has no rows dimension.
     """
     if tensor.dim() == 0 or tensor.shape[0] != 1:
-        raise ValueError(f"tensor must have one row to share, shape (1, ...), got {tuple(tensor.shape)}")
+        raise ValueError(f"`tensor` must have one row to share, shape (1, ...), got {tuple(tensor.shape)}")
     if like.dim() == 0:
-        raise ValueError("like must have a dimension of rows, got a 0-d tensor")
+        raise ValueError("`like` must have a dimension of rows, got a 0-d tensor")
     return tensor.expand(like.shape[0], *tensor.shape[1:])

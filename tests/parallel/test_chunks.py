@@ -92,7 +92,7 @@ def test_share_takes_no_memory() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="got rows=3, devices=0"):
+    with pytest.raises(ValueError, match="`gpus` at least 1, got 3 and 0"):
         chunk_sizes(3, 0)
     with pytest.raises(ValueError, match="got none"):
         rows_lost([], 2)
