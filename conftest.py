@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from course.kernels import start_again
-from course.live import still_outputs
+from course.kit.live import still_outputs
+from course.tools.kernels import start_again
 
 # Stored outputs were made on virtual GPUs; on a machine with real ones they must come out the same.
 os.environ["FRCNN_LITE_DEVICES"] = "virtual"

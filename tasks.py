@@ -48,7 +48,7 @@ BUILDS = ("build", "dist", "frcnn_lite.egg-info")
 # What a set-up installs, in this order, each with the extras that the notebooks and the tests need.
 PACKAGES = ("packages/vgpu[test]", "packages/multigpu[test]", ".[course,dev]")
 # The tests of the course and of the verdicts stand among the notebooks; a package is tested by its own configuration.
-MAIN_TESTS = ("notebooks", "notebooks/course/tests", "tests", "notebooks/posts/verdicts")
+MAIN_TESTS = ("notebooks", "notebooks/course", "tests", "notebooks/posts/verdicts")
 TESTED_ALONE = ("packages/vgpu", "packages/multigpu")
 # What runs on the oldest PyTorch: what shows, with outputs and with operators, that a version differs.
 ON_OLDEST = ("-m", "not exhaustive", "notebooks/", "packages/vgpu/tests")
@@ -198,7 +198,7 @@ def lab(python: Path, args: list[str]) -> int:
         say("the doctor found what is listed above; JupyterLab opens all the same")
     trust_notebooks(python)
     say("my_notebooks/ holds copies of the series: write into them as you like (make fresh starts again)")
-    if subprocess.run([str(python), "-m", "course.my_notebooks"], cwd=ROOT).returncode:
+    if subprocess.run([str(python), "-m", "course", "my_notebooks"], cwd=ROOT).returncode:
         say("the copies could not be made, for the reason above; JupyterLab opens the series itself")
     if is_root():
         say("you are root, so JupyterLab is started with --allow-root; it listens on 127.0.0.1 and asks for its token")
@@ -220,7 +220,7 @@ def lab_command(python: Path, root: Path) -> list[str]:
     page = next((f"/lab/tree/{name}" for name in first if (root / name).exists()), "/lab")
     return [
         *(str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
-        "--ServerApp.contents_manager_class=course.lab.Contents",
+        "--ServerApp.contents_manager_class=course.tools.lab.Contents",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",  # nobody asked for a request to PyPI
         *(["--allow-root"] if is_root() else []),  # in a container there is often nobody else
     ]
@@ -348,12 +348,12 @@ def oldest_lock() -> str:
 
 def fresh(python: Path, args: list[str]) -> int:
     """Start again with the reader's copies; what was written into them is put aside."""
-    return subprocess.run([str(python), "-m", "course.my_notebooks", "--fresh", *args], cwd=ROOT).returncode
+    return subprocess.run([str(python), "-m", "course", "my_notebooks", "--fresh", *args], cwd=ROOT).returncode
 
 
 def notebooks(python: Path, args: list[str]) -> int:
     """Run notebooks in reading order and store their outputs."""
-    return subprocess.run([str(python), "-m", "course.store", *args], cwd=ROOT).returncode
+    return subprocess.run([str(python), "-m", "course", "store", *args], cwd=ROOT).returncode
 
 
 def bench(python: Path, args: list[str]) -> int:
@@ -389,7 +389,7 @@ def site(python: Path, args: list[str]) -> int:
 
 def links(python: Path, args: list[str]) -> int:
     """Write the links to where the course runs online, and the cells that bring it along there."""
-    return subprocess.run([str(python), "-m", "course.links", *args], cwd=ROOT).returncode
+    return subprocess.run([str(python), "-m", "course", "links", *args], cwd=ROOT).returncode
 
 
 def lint(python: Path, args: list[str]) -> int:

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
-from course.learn.unfold_conv import unfold_conv2d
-from course.post_002 import Bottleneck, BottleneckConfig
+from course.kit.post_002 import Bottleneck, BottleneckConfig
+from course.lessons.nb23.unfold_conv import unfold_conv2d
 from frcnn_lite.layers import FastGroupLinear, GroupLinear
 
 EVEN = (7,) * 8 + (6,) * 4  # 12 groups, 80 classes

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from course.post_002 import Bottleneck
+from course.kit.post_002 import Bottleneck
 from frcnn_lite.layers import pack_serial_blocks
 
 

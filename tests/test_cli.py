@@ -98,7 +98,7 @@ def test_a_command_is_one_file_whose_options_are_explained(command):
 
 PROGRAMS = [
     *(("frcnn_lite.cli", command) for command in COMMANDS),
-    ("course.store", []),
+    ("course.tools.store", []),
     ("vgpu.__main__", []),
 ]
 

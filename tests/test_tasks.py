@@ -190,7 +190,7 @@ def test_failing_step_is_an_error_that_says_what_to_do(tasks):
         tasks.run([sys.executable, "-c", "raise SystemExit(3)"], "do this")
 
 
-ALL = ["notebooks", "notebooks/course/tests", "tests", "notebooks/posts/verdicts"]
+ALL = ["notebooks", "notebooks/course", "tests", "notebooks/posts/verdicts"]
 QUICK = ["-m", "not exhaustive"]
 
 
@@ -270,7 +270,7 @@ def test_the_workflow_tests_the_library_the_course_and_each_package_on_macos_and
         for step in steps
         for folder, words in tasks.sessions(step[len(commands) :])
     }
-    course = ["tests", "notebooks/course/tests"]
+    course = ["tests", "notebooks/course"]
     assert sessions == {".": course, "packages/vgpu": ["tests"], "packages/multigpu": ["tests"]}
 
 

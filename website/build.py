@@ -14,8 +14,8 @@ from pathlib import Path
 
 import nbformat
 
-from course.links import repository
-from course.series import PARTS
+from course.tools.links import repository
+from course.tools.series import PARTS
 from multigpu.failures import CHAPTERS
 from website import api, failures, frames, home, layout, links, notebook, search
 

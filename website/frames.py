@@ -18,9 +18,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course.figures.svg import Figure
-from course.files import NOTEBOOKS
-from course.store import run
+from course.kit.figures.svg import Figure
+from course.kit.files import NOTEBOOKS
+from course.tools.store import run
 from website.layout import ROOT
 
 MOST = 1300  # figures of a slider cell; with more combinations each slider takes fewer of its values

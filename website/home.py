@@ -2,14 +2,14 @@
 
 import re
 
-from course.series import draw
+from course.tools.series import draw
 from website import layout, notebook
 
 PICTURE = re.compile(
     r'<picture>\n<source [^>]*srcset="(?P<narrow>[^"]+)">\n<img src="(?P<wide>[^"]+)".*?</picture>', re.DOTALL
 )
 COMMENT = re.compile(r"<!--.*?-->\n")  # marks what a program writes into README
-# A box of the map as `course.figures.prerequisites` draws it: a frame, the number of the notebook, lines of its title.
+# A box of the map as `course.kit.figures.prerequisites` draws it: a frame, the notebook's number, lines of its title.
 BOX = re.compile(r'<rect [^>]*/>\n<text [^>]*font-weight="bold">(?P<number>\d\d)</text>(?:\n<text [^>]*>[^<]*</text>)*')
 
 

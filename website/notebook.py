@@ -6,7 +6,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course.links import is_bootstrap
+from course.tools.links import is_bootstrap
 
 OUTCOME = "Outcome of the run"  # begins the text of an output that answers the question above
 FOLDED = "hide-output"  # tags of MyST-NB

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from course.learn.unfold_conv import unfold_conv2d
-from course.post_002 import Bottleneck, BottleneckConfig
+from course.kit.post_002 import Bottleneck, BottleneckConfig
+from course.lessons.nb23.unfold_conv import unfold_conv2d
 from frcnn_lite.layers import FastGroupLinear, GroupLinear
 
 

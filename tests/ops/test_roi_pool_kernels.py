@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 import vgpu
-from course import cupy_roi_pool, without_gpu
-from course.loops_roi_pool import loops_pool, loops_scatter
+from course.lessons.nb17 import cupy_roi_pool, without_gpu
+from course.lessons.nb17.loops_roi_pool import loops_pool, loops_scatter
 from frcnn_lite.ops import roi_bins, roi_pool, roi_pool_with_argmax
 from frcnn_lite.ops.roi_pool import plain_scatter, vision_pool
 

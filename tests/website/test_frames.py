@@ -12,8 +12,8 @@ from website import frames, notebook
 
 SCRIPT = frames.ROOT / "website" / "static" / "sliders.js"
 DRAW = """\
-from course import figures
-from course.figures.svg import Canvas
+from course.kit import figures
+from course.kit.figures.svg import Canvas
 
 def draw(rows, gpus):
     canvas = Canvas(200, 40, "rows", f"{rows} rows on {gpus} GPUs")

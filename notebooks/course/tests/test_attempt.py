@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import vgpu
-from course.attempt import attempt, last_line
+from course.kit.attempt import attempt, last_line
 
 
 def test_results_are_told_by_their_devices(capsys):

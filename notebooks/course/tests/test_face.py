@@ -7,19 +7,19 @@ import tomllib
 
 import pytest
 
-from course import face
+from course.tools import face
 
 CHARACTERS = 95  # of code: 97 of 8.16 px fit into the 798 px of a column at GitHub, and 95 into one of our own site
 
 
 def test_the_picture_is_what_the_program_does():
-    assert face.PICTURE.read_text(encoding="utf-8") == face.picture().markup, "run `python -m course.face`"
+    assert face.PICTURE.read_text(encoding="utf-8") == face.picture().markup, "run `python -m course face`"
     narrow = face.NARROW_PICTURE.read_text(encoding="utf-8")
-    assert narrow == face.picture(narrow=True).markup, "run `python -m course.face`"
+    assert narrow == face.picture(narrow=True).markup, "run `python -m course face`"
 
 
 def test_the_numbers_are_those_of_today():
-    assert face.README.read_text(encoding="utf-8") == face.readme(), "run `python -m course.face`"
+    assert face.README.read_text(encoding="utf-8") == face.readme(), "run `python -m course face`"
 
 
 def test_the_program_prints_what_the_readme_says(tmp_path):

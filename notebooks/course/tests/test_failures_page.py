@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from course.failures_page import INDEX, NOTEBOOK_PAGE, notebook_page
-from course.failures_search import SHOWN, entry_html, find, search
+from course.tools.failures_page import INDEX, NOTEBOOK_PAGE, notebook_page
+from course.tools.failures_search import SHOWN, entry_html, find, search
 from frcnn_lite.cli import copy
 from multigpu.failures import CHAPTERS, catalogue
 from website.links import anchored
@@ -21,7 +21,7 @@ def markdown(notebook: Path) -> list[str]:
 
 
 def test_page_among_the_notebooks_is_in_step() -> None:
-    assert NOTEBOOK_PAGE.read_text(encoding="utf-8") == notebook_page(), "run python -m course.failures_page"
+    assert NOTEBOOK_PAGE.read_text(encoding="utf-8") == notebook_page(), "run python -m course.tools.failures_page"
 
 
 def test_page_shows_no_name_and_no_option_outside_of_code() -> None:

@@ -11,12 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from course.fetch import DATASETS, fetch
-from course.fetch.__main__ import main
-from course.fetch.catalogue import Archive, Dataset
-from course.fetch.download import download
-from course.fetch.penn_fudan import write_voc_annotations
-from course.fetch.unpack import unpack
+from course.tools.fetch import DATASETS, fetch
+from course.tools.fetch.catalogue import Archive, Dataset
+from course.tools.fetch.command import main
+from course.tools.fetch.download import download
+from course.tools.fetch.penn_fudan import write_voc_annotations
+from course.tools.fetch.unpack import unpack
 from frcnn_lite.data import DataSource
 
 CONTENT = bytes(range(256)) * 2000

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from course import glossary
-from course.files import NOTEBOOKS
+from course.kit.files import NOTEBOOKS
+from course.tools import glossary
 
 TERMS = glossary.read_glossary()
 NUMBERS = {path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
@@ -13,7 +13,7 @@ NUMBERS = {path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
 
 def test_the_page_is_what_the_words_say_today():
     written = glossary.PAGE.read_text(encoding="utf-8")
-    assert written == glossary.page(TERMS), "docs/glossary.md is old: run `python -m course.glossary` in notebooks/"
+    assert written == glossary.page(TERMS), "docs/glossary.md is old: run `python -m course glossary` in notebooks/"
     assert len(re.findall(r"^\| .* \| .* \| .* \|$", written, re.MULTILINE)) == len(TERMS) + 1
 
 

@@ -6,7 +6,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from nbval.kernel import start_new_kernel
 
-from course.kernels import TRIES, start_again
+from course.tools.kernels import TRIES, start_again
 
 
 def test_a_kernel_whose_port_is_taken_is_started_again(monkeypatch):

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from ipykernel.ipkernel import IPythonKernel
 
-from course.lab import Contents
+from course.tools.lab import Contents
 
 NOTEBOOKS = Path(__file__).resolve().parents[2]
 WIDGET = {

@@ -10,9 +10,9 @@ import nbformat
 import pytest
 import yaml
 
-from course import links
-from course.files import NOTEBOOKS
-from course.links import BOOTSTRAP, bring, cited, is_bootstrap, linked, main
+from course.kit.files import NOTEBOOKS
+from course.tools import links
+from course.tools.links import BOOTSTRAP, bring, cited, is_bootstrap, linked, main
 
 ROOT = NOTEBOOKS.parent
 FIRST = NOTEBOOKS / "00_start_here.ipynb"

@@ -8,8 +8,8 @@ from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
 import vgpu
-from course.memory_kinds import BLOCK, KINDS, Ledger, in_blocks, settled
-from course.step_trace import trace_step
+from course.kit.memory_kinds import BLOCK, KINDS, Ledger, in_blocks, settled
+from course.kit.step_trace import trace_step
 
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")
 

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from course import my_notebooks
-from course.my_notebooks import RECORD, afresh, bring
+from course.tools import my_notebooks
+from course.tools.my_notebooks import RECORD, afresh, bring
 
 
 @pytest.fixture

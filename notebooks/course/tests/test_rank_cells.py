@@ -9,8 +9,8 @@ import psutil
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from course.kernels import start_again
-from course.ranks import ranks, watchdog
+from course.kit.ranks import ranks, watchdog
+from course.tools.kernels import start_again
 from frcnn_lite.parallel.process_group import rank_and_size
 
 NOTEBOOKS = Path(__file__).parents[2]
@@ -19,9 +19,9 @@ import torch, os, time
 from torch import distributed, nn
 from torch.distributed import all_reduce
 from torch.nn.parallel import DistributedDataParallel
-import course.ranks
-from course.ranks import ranks
-from course.setup import setup
+import course.kit.ranks
+from course.kit.ranks import ranks
+from course.kit.setup import setup
 setup(gpus=2)
 """
 
@@ -109,11 +109,11 @@ def test_a_change_of_the_notebook_reaches_the_next_call(notebook):
 
 
 def test_ranks_that_are_spawned_do_the_same(notebook):
-    notebook.run("course.ranks.START = 'spawn'")
+    notebook.run("course.kit.ranks.START = 'spawn'")
     try:
         assert notebook.run(TOTAL).result == "[30.0, 30.0]"
     finally:
-        notebook.run("course.ranks.START = 'forkserver'")
+        notebook.run("course.kit.ranks.START = 'forkserver'")
 
 
 def test_an_error_names_the_line_of_the_cell_and_no_other(notebook):
@@ -168,7 +168,7 @@ print([position.state for position in failed.positions])
 
 def test_the_watchdog_of_a_rank_names_step_and_gradients(notebook):
     ran = notebook.run("""
-from course.ranks import watchdog
+from course.kit.ranks import watchdog
 
 @ranks(2, limit=2)
 def stops():

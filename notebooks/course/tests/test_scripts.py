@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import vgpu
-from course.files import SCRIPTS
-from course.ranks import PRELOADED, START
+from course.kit.files import SCRIPTS
+from course.kit.ranks import PRELOADED, START
 from frcnn_lite.parallel.launch import run_ranks
 
 PROGRAMS = sorted(SCRIPTS.glob("*.py"))

@@ -11,8 +11,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
-from course.ranks import ranks
-from course.sent import Sent
+from course.kit.ranks import ranks
+from course.kit.sent import Sent
 
 
 def by_hand():

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import vgpu
-from course import setup as notebook
-from course.files import SCRIPTS
+from course.kit import setup as notebook
+from course.kit.files import SCRIPTS
 
 ONE_GPU = SCRIPTS.parents[1] / "packages" / "vgpu" / "tests" / "one_gpu"
 
@@ -94,7 +94,7 @@ def test_one_real_gpu_is_too_few_and_the_banner_says_so(real, capsys):
 
 def test_with_one_real_gpu_a_notebook_prints_what_is_stored():
     """On the machine that packages/vgpu makes up. What a cell switches on itself adds nothing on stderr, either."""
-    program = "import os, vgpu\nfrom course.setup import setup\nsetup(gpus=2)\nvgpu.disable()\nvgpu.enable(2)\n"
+    program = "import os, vgpu\nfrom course.kit.setup import setup\nsetup(gpus=2)\nvgpu.disable()\nvgpu.enable(2)\n"
     program += "vgpu.disable()\nos.environ['FRCNN_LITE_DEVICES'] = ''\nsetup(gpus=2)\nvgpu.disable()\nsetup(gpus=1)\n"
     environment = {name: value for name, value in os.environ.items() if name != "VGPUS_QUIET"}
     environment["PYTHONPATH"] = str(ONE_GPU)

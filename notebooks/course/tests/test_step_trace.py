@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import vgpu
-from course.step_trace import trace_step
+from course.kit.step_trace import trace_step
 
 
 class Pair(nn.Module):

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course import store as notebooks
+from course.tools import store as notebooks
 
 ROOT = Path(__file__).resolve().parents[3]
 

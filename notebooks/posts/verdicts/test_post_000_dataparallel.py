@@ -12,7 +12,7 @@ from torch.nn import parallel as torch_parallel
 from verdict import verdict
 
 import vgpu
-from course.step_trace import trace_step
+from course.kit.step_trace import trace_step
 from frcnn_lite import parallel
 
 CALLS, LOSSES = "02_dataparallel_in_four_calls", "03_a_loss_is_a_sum_and_a_count"

@@ -11,7 +11,7 @@ from verdict import verdict
 
 import vgpu
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
-from course.learn import numpy_layers
+from course.lessons.nb13 import numpy_layers
 
 LAYERS = Path(__file__).resolve().parents[1] / "000_layers.py"
 HEIGHT, WIDTH, STRIDE, A = 5, 7, 16, 3

@@ -3,7 +3,9 @@
 import torch
 from verdict import verdict
 
-from course import figures
+from course.kit import figures
+from course.lessons.nb12.tensor_flow import tensor_flow
+from course.lessons.nb12.call_trace import trace_calls
 from frcnn_lite import parallel
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.detection.box_head import BoxHead
@@ -20,7 +22,7 @@ from frcnn_lite.detection.rpn import RegionProposalNetwork
     because="The text announces it and ends; the picture is not part of it. A chart drawn from a run has every tensor "
     "with its shape, dtype and device, and cannot go stale.",
     notebook="12_a_detector_in_one_page",
-    words="figures.tensor_flow",
+    words="tensor_flow",
 )
 def test_the_chart_is_drawn_from_a_run():
     model = FasterRCNN(FasterRCNNConfig(widths=(8, 8, 16), roi_channels=8, head_width=16))
@@ -33,12 +35,12 @@ def test_the_chart_is_drawn_from_a_run():
         "reduce_loss": parallel.reduce_loss,
     }
     images, boxes = torch.rand(2, 3, 64, 64), torch.tensor([[8.0, 8, 40, 40]]).expand(2, 1, 4)
-    with figures.trace_calls(FasterRCNN.forward, stages, {"box_head": ("logits", "deltas")}) as trace:
+    with trace_calls(FasterRCNN.forward, stages, {"box_head": ("logits", "deltas")}) as trace:
         parallel.reduce_loss(*model(images, boxes, torch.zeros(2, 1, dtype=torch.int64), torch.arange(2)))
     (run,) = trace.stages.values()
     assert [stage.name for stage in run] == ["given", *stages]
     shapes = {(stage.name, tensor.name): tensor.shape for stage in run for tensor in stage.gives}
     assert shapes["rpn", "deltas"] == (2, 8 * 8 * 3, 4)
     assert shapes["box_head", "logits"] == (2, 32, 11)
-    chart = figures.tensor_flow(run, "From picture to loss")
+    chart = tensor_flow(run, "From picture to loss")
     assert "deltas 2 × 192 × 4 float32 on cpu" in chart.description

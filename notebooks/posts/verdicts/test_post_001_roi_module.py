@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from verdict import verdict
 
-from course import cupy_roi_pool, without_gpu
+from course.lessons.nb17 import cupy_roi_pool, without_gpu
 from frcnn_lite import ops
 import vgpu
 

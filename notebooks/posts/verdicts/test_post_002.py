@@ -10,7 +10,7 @@ from torch import nn
 from verdict import verdict
 
 import vgpu
-from course import post_002
+from course.kit import post_002
 from frcnn_lite import layers
 
 POSTS = Path(__file__).resolve().parents[1]

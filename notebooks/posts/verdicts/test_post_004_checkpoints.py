@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 from verdict import verdict
 
-from course.foreign_weights.paddle_weights import load_paddle_into, slots
-from course.foreign_weights.weight_files import read_weights
+from course.lessons.nb30.paddle_weights import load_paddle_into, slots
+from course.lessons.nb30.weight_files import read_weights
 
 INPLACE, WEIGHTS = "29_inplace_errors", "30_checkpoints_and_foreign_weights"
 PADDLE = Path(__file__).resolve().parents[2] / "checkpoints" / "paddle"

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from verdict import verdict
 
-from course.learn.unfold_conv import overlap_counts
+from course.lessons.nb23.unfold_conv import overlap_counts
 
 NOTEBOOK = "23_convolution_by_hand"
 

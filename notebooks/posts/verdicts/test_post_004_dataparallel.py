@@ -10,8 +10,8 @@ from torch.nn.parallel._functions import Scatter
 from verdict import verdict
 
 import vgpu
-from course.balance import BalancedDataParallel
-from course.step_trace import Trace, trace_step
+from course.lessons.nb06.balance import BalancedDataParallel
+from course.kit.step_trace import Trace, trace_step
 
 NOTEBOOK = "06_memory_balance"
 pytestmark = pytest.mark.usefixtures("vgpu_fresh_memory")

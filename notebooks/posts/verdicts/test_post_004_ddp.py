@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from verdict import verdict
 
 import vgpu
-from course.ranks import ranks
+from course.kit.ranks import ranks
 from frcnn_lite.parallel import process_group
 
 NOTEBOOK = "07_ddp_by_hand"

@@ -10,7 +10,7 @@ import torch
 from torch import distributed
 from verdict import verdict
 
-from course.torchrun import torchrun
+from course.lessons.nb09.torchrun import torchrun
 
 NOTEBOOK = "09_several_machines"
 STEPS, SAVE_EVERY, KILLED_AT, LR = 12, 5, 8, 0.1

@@ -13,9 +13,9 @@ from torch import nn
 from torch.nn import functional as F
 from verdict import verdict
 
-from course.learn.adaptive_pool import fixed_window, rewrite_adaptive_pools
-from course.learn.onnx_trial import try_export
-from course.learn.prelu import rewrite_prelu
+from course.lessons.nb32.adaptive_pool import fixed_window, rewrite_adaptive_pools
+from course.lessons.nb32.onnx_trial import try_export
+from course.lessons.nb32.prelu import rewrite_prelu
 from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 
 pytest.importorskip("onnxruntime")

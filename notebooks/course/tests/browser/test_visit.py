@@ -23,7 +23,7 @@ from reader import (
     wait_for,
 )
 
-from course.my_notebooks import afresh, bring
+from course.tools.my_notebooks import afresh, bring
 
 SUMMARY = "Outcome (open after you have answered)"
 

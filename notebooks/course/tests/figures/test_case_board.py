@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from course.figures import Ending, case_board
-from course.figures.palette import GPU_COLOURS
+from course.kit.figures import Ending, case_board
+from course.kit.figures.palette import GPU_COLOURS
 
 CELLS = {
     ("lambda", "one: forward"): Ending("raises"),

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from course.figures.collective_lanes import collective_lanes
-from course.figures.memory_shares import memory_shares
+from course.lessons.nb08.collective_lanes import collective_lanes
+from course.lessons.nb10.memory_shares import memory_shares
 from frcnn_lite.parallel.watchdog import Entered, Position
 
 

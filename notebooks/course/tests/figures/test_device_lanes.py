@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import vgpu
-from course.figures import DeviceLog, Lane, device_lanes
+from course.kit.figures import DeviceLog, Lane, device_lanes
 
 EVENTS = ["starts", "inside"]
 

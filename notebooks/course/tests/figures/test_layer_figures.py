@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course import figures
-from course.figures.bars import bars
-from course.figures.conv_matrix import _Steps, conv_matrix
-from course.figures.einsum_reading import EinsumBox, einsum_reading, parse_shapes
-from course.figures.group_wiring import class_wiring, group_wiring
-from course.figures.number_grid import number_grid
-from course.figures.palette import WRONG_COLOUR
-from course.learn.einsum_explain import explain
-from course.learn.unfold_conv import output_size
+from course.kit import figures
+from course.kit.figures.bars import bars
+from course.kit.figures.group_wiring import class_wiring, group_wiring
+from course.kit.figures.number_grid import number_grid
+from course.kit.figures.palette import WRONG_COLOUR
+from course.lessons.nb23.conv_matrix import _Steps, conv_matrix
+from course.lessons.nb23.unfold_conv import output_size
+from course.lessons.nb25.einsum_explain import explain
+from course.lessons.nb25.einsum_reading import EinsumBox, einsum_reading, parse_shapes
 from frcnn_lite.layers import class_to_group
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course.figures.palette import GPU_COLOURS, KIND_COLOURS, blend, channels, contrast, gpu_colour, ink_on
+from course.kit.figures.palette import GPU_COLOURS, KIND_COLOURS, blend, channels, contrast, gpu_colour, ink_on
 
 # Linear RGB as a dichromat sees it: Vienot, Brettel and Mollon, "Digital video colourmaps for checking the legibility
 # of displays by dichromats", Color Research and Application 24(4), 1999.
@@ -45,7 +45,9 @@ def test_a_kind_has_no_colour_of_a_gpu():
 
 
 OF_DEVICES = {"cast_sheet.py", "palette.py", "__init__.py"}  # they show or define all eight
-FIGURES = [path for path in (Path(__file__).parents[2] / "figures").glob("*.py") if path.name not in OF_DEVICES]
+COURSE = Path(__file__).parents[2]
+DRAWN = [*(COURSE / "kit" / "figures").glob("*.py"), *(COURSE / "lessons").rglob("*.py")]
+FIGURES = [path for path in DRAWN if "course.kit.figures" in path.read_text("utf-8") and path.name not in OF_DEVICES]
 
 
 @pytest.mark.parametrize("path", sorted(FIGURES), ids=lambda path: path.stem)

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from course.figures.prerequisites import BOX_HEIGHT, BOX_WIDTH, LETTERS, prerequisites
+from course.kit.figures.prerequisites import BOX_HEIGHT, BOX_WIDTH, LETTERS, prerequisites
 
 SVG = "{http://www.w3.org/2000/svg}"
 TITLES = {"00": "Start here", "01": "Pooling: the rule", "02": "Pooling: the kernels that run it fast", "03": "A loss"}

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 import vgpu
-from course.figures import Flow, cast, scatter_flow
-from course.figures.digits import draw_digit
-from course.figures.svg import Canvas
-from course.step_trace import trace_step
+from course.kit.figures import Flow, cast, scatter_flow
+from course.kit.figures.digits import draw_digit
+from course.kit.figures.svg import Canvas
+from course.kit.step_trace import trace_step
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from course.figures.name_map import name_map
-from course.figures.version_timeline import VersionEvent, version_timeline
+from course.lessons.nb29.version_timeline import VersionEvent, version_timeline
+from course.lessons.nb30.name_map import name_map
 
 SVG = "{http://www.w3.org/2000/svg}"
 

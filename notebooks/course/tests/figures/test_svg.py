@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from course.figures.svg import Canvas, number
+from course.kit.figures.svg import Canvas, number
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from course.figures.svg import Canvas
-from course.figures.widgets import sliders
+from course.kit.figures.svg import Canvas
+from course.kit.figures.widgets import sliders
 
 
 def draw(rows, gpus):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from course.learn.check import find_exercise, judge
+from course.kit.learn.check import find_exercise, judge
 
 Answer = Callable[..., Any]
 

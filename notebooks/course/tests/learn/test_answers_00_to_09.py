@@ -12,8 +12,10 @@ from torch import nn
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 
 import vgpu
-from course.exercises import nb03, nb05, nb09
-from course.learn.check import find_exercise
+from course.kit.learn.check import find_exercise
+from course.lessons.nb03 import exercises as nb03
+from course.lessons.nb05 import exercises as nb05
+from course.lessons.nb09 import exercises as nb09
 
 
 @pytest.fixture(autouse=True)

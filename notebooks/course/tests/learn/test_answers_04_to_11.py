@@ -12,7 +12,7 @@ from answers import assert_right, assert_wrong
 from torch import distributed
 
 import vgpu
-from course.exercises import nb04
+from course.lessons.nb04 import exercises as nb04
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,11 @@ import torch
 from answers import assert_right, assert_wrong, pairs
 from torchvision import ops as vision
 
-from course.exercises import nb13, nb14, nb20, nb21, nb22
+from course.lessons.nb13 import exercises as nb13
+from course.lessons.nb14 import exercises as nb14
+from course.lessons.nb20 import exercises as nb20
+from course.lessons.nb21 import exercises as nb21
+from course.lessons.nb22 import exercises as nb22
 from frcnn_lite import ops
 
 

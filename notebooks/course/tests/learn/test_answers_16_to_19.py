@@ -7,7 +7,8 @@ from answers import assert_right, assert_wrong
 from torch.autograd import Function
 
 import vgpu
-from course.exercises import nb17, nb18
+from course.lessons.nb17 import exercises as nb17
+from course.lessons.nb18 import exercises as nb18
 from frcnn_lite import ops, parallel
 
 

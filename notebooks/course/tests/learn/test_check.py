@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import vgpu
-from course import learn
-from course.learn.check import MOVED, find_exercise, judge
-from course.learn.exercise import Case, Exercise, Mistake, Trial
+from course.kit import learn
+from course.kit.learn.check import MOVED, find_exercise, judge
+from course.kit.learn.exercise import Case, Exercise, Mistake, Trial
 
 DOUBLE = Exercise(
     key="99.double",

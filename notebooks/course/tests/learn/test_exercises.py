@@ -9,15 +9,15 @@ from random import Random
 import pytest
 
 import vgpu
-from course import learn
-from course.learn.check import find_exercise, judge
-from course.learn.exercise import TODO
+from course.kit import learn
+from course.kit.learn.check import find_exercise, judge
+from course.kit.learn.exercise import TODO
 
 ROOT = Path(__file__).resolve().parents[4]
 KEYS = [
     exercise.key
-    for path in sorted((ROOT / "notebooks" / "course" / "exercises").glob("nb*.py"))
-    for exercise in __import__(f"course.exercises.{path.stem}", fromlist=["EXERCISES"]).EXERCISES
+    for path in sorted((ROOT / "notebooks" / "course" / "lessons").glob("nb*"))
+    for exercise in __import__(f"course.lessons.{path.name}.exercises", fromlist=["EXERCISES"]).EXERCISES
 ]
 MISTAKES = [(key, k) for key in KEYS for k in range(len(find_exercise(key).mistakes))]
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import distributed
 
 import vgpu
-from course.learn.check import find_exercise, judge
+from course.kit.learn.check import find_exercise, judge
 
 TRAIN_STEP, NORMALISE = find_exercise("07.train_step"), find_exercise("07.normalise")
 

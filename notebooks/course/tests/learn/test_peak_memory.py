@@ -2,7 +2,7 @@
 
 import torch
 
-from course.learn.peak_memory import MemoryMeter, peak_bytes
+from course.kit.learn.peak_memory import MemoryMeter, peak_bytes
 
 
 def test_peak_counts_what_is_alive_at_once():

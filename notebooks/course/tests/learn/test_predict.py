@@ -2,10 +2,10 @@
 
 import pytest
 
-from course import learn
-from course.learn.predict import outcome_card, question_card
-from course.learn.question import find_question
-from course.learn.state import recall
+from course.kit import learn
+from course.kit.learn.predict import outcome_card, question_card
+from course.kit.learn.question import find_question
+from course.kit.learn.state import recall
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ class Shown:
 def live(monkeypatch, tmp_path):
     monkeypatch.setenv("FRCNN_LITE_LEARN", "on")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("course.learn.state.state_file", lambda: tmp_path / "learn.json")
-    monkeypatch.setattr("course.learn.state._unsaved", {})
+    monkeypatch.setattr("course.kit.learn.state.state_file", lambda: tmp_path / "learn.json")
+    monkeypatch.setattr("course.kit.learn.state._unsaved", {})
 
 
 def test_nobody_there_shows_the_question_and_the_outcome(shown, monkeypatch):
@@ -76,7 +76,7 @@ def test_what_stands_below_the_buttons_is_true(shown, live, monkeypatch, tmp_pat
     learn.predict("99.rows", "How many rows?", [10, 5])
     shown[1].radio.value = "10"
     assert "Kept: 10" in shown[1].note
-    monkeypatch.setattr("course.learn.state.state_file", lambda: tmp_path / "learn.json" / "below a file.json")
+    monkeypatch.setattr("course.kit.learn.state.state_file", lambda: tmp_path / "learn.json" / "below a file.json")
     shown[1].radio.value = "5"
     assert "Kept" not in shown[1].note and "Yours until this kernel ends: 5" in shown[1].note
 

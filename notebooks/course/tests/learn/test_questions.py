@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course.learn.predict import outcome_card, question_card
-from course.learn.question import find_question
+from course.kit.learn.predict import outcome_card, question_card
+from course.kit.learn.question import find_question
 
 NOTEBOOKS = Path(__file__).resolve().parents[3]
 LESSONS = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
@@ -31,7 +31,7 @@ def told(path, function):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_notebook_asks_its_questions_in_order(path):
-    questions = import_module(f"course.questions.nb{path.name[:2]}").QUESTIONS
+    questions = import_module(f"course.lessons.nb{path.name[:2]}.questions").QUESTIONS
     assert [key for key, _ in told(path, "predict")] == [question.key for question in questions]
 
 
@@ -49,5 +49,5 @@ def test_a_stored_outcome_is_one_of_the_choices_folded(path):
 
 
 def test_every_module_of_questions_has_its_notebook():
-    modules = sorted((NOTEBOOKS / "course" / "questions").glob("nb*.py"))
-    assert [module.stem for module in modules] == [f"nb{path.name[:2]}" for path in LESSONS]
+    folders = sorted((NOTEBOOKS / "course" / "lessons").glob("nb[0-9][0-9]"))
+    assert [folder.name for folder in folders] == [f"nb{path.name[:2]}" for path in LESSONS]

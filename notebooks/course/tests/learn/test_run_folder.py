@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from course import learn
+from course.kit import learn
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What is folded under a cell holds the line that the cell is about."""
 
-from course import learn
+from course.kit import learn
 from frcnn_lite import parallel
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from course import learn
-from course.learn import state
-from course.learn.check import find_exercise
+from course.kit import learn
+from course.kit.learn import state
+from course.kit.learn.check import find_exercise
 
 LAB = {"JPY_SESSION_NAME": "notebooks/02.ipynb"}
 
@@ -45,7 +45,7 @@ def new_kernel(monkeypatch):
     monkeypatch.setenv("FRCNN_LITE_LEARN", "on")
     monkeypatch.setattr(state, "_told", set())
     monkeypatch.setattr(state, "_unsaved", {})
-    monkeypatch.setattr(sys.modules["course.learn.check"], "_hints_seen", {})  # `learn.check` is the function
+    monkeypatch.setattr(sys.modules["course.kit.learn.check"], "_hints_seen", {})  # `learn.check` is the function
 
 
 @pytest.fixture

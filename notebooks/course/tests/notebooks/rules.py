@@ -9,9 +9,9 @@ import nbformat
 from names import names_of
 from stored import Notebook, calls, items, keys, sections, without_code
 
-from course.glossary import read_glossary
-from course.learn.predict import OUTCOME
-from course.store import HIDDEN, normal_form
+from course.kit.learn.predict import OUTCOME
+from course.tools.glossary import read_glossary
+from course.tools.store import HIDDEN, normal_form
 
 CELLS = 40  # one idea a notebook
 GLOSSARY = read_glossary()
@@ -128,7 +128,7 @@ def cell_length(notebook: Notebook) -> list[str]:
 
 
 def files_found_from_anywhere(notebook: Notebook) -> list[str]:
-    """A reader's copy lies in a different folder: programs and weights are found by `course.files`."""
+    """A reader's copy lies in a different folder: programs and weights are found by `course.kit.files`."""
     near = re.compile(r"""["'](?:posts|checkpoints|scripts)/""")
     linked = re.compile(r"\]\((?:posts|checkpoints|scripts)/")
     faults = [

@@ -26,8 +26,8 @@ from IPython.utils.capture import capture_output
 from nbformat.v4 import new_output
 from nbval.plugin import get_sanitize_patterns
 
-from course.live import still_outputs
-from course.store import BITMAPS
+from course.kit.live import still_outputs
+from course.tools.store import BITMAPS
 
 SANITIZE = get_sanitize_patterns(Path(__file__).with_name("nbval_sanitize.cfg").read_text(encoding="utf-8"))
 Output = dict[str, Any]
@@ -93,7 +93,7 @@ def judge(path: str) -> list[str]:
 
 def imported_by_all() -> None:
     """Import what the notebooks of part one import, and start nothing: a thread would not survive the fork."""
-    for name in ("torch._dynamo", "sklearn.datasets", "course.step_trace", "course.learn", "multigpu.doctor"):
+    for name in ("torch._dynamo", "sklearn.datasets", "course.kit.step_trace", "course.kit.learn", "multigpu.doctor"):
         importlib.import_module(name)
 
 

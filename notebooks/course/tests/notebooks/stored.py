@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from course.links import is_bootstrap
+from course.tools.links import is_bootstrap
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from rules import Notebook
 
-from course import series
-from course.store import normal_form
+from course.tools import series
+from course.tools.store import normal_form
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[3]).glob("[0-9][0-9]_*.ipynb"))
 START = NOTEBOOKS[0]
@@ -26,7 +26,7 @@ def test_start_here_links_to_it(path):
 def test_the_stored_map_is_what_the_notebooks_say_today():
     stored = normal_form(nbformat.read(START, 4))
     written = series.with_map(nbformat.read(START, 4))
-    assert written == stored, "the map in 00 is old: run `python -m course.series` in notebooks/"
+    assert written == stored, "the map in 00 is old: run `python -m course series` in notebooks/"
     tables = [cell.source for cell in stored.cells if cell.source.startswith(series.MAP)]
     drawings = [cell.outputs for cell in stored.cells if cell.source.rstrip().endswith(series.DRAWING)]
     assert len(tables) == 1 and [len(outputs) for outputs in drawings] == [1]

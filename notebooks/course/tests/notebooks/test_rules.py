@@ -8,9 +8,9 @@ import rules
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from stored import Notebook
 
-from course.glossary import Term
-from course.learn.predict import outcome_card
-from course.store import normal_form
+from course.kit.learn.predict import outcome_card
+from course.tools.glossary import Term
+from course.tools.store import normal_form
 
 TOP = """\
 # 01 · Scatter: the rows that vanished
@@ -103,7 +103,7 @@ def good_cells():
     return [
         new_markdown_cell(TOP),
         code(
-            "from course import learn\nfrom course.setup import setup\n\ngpus = setup(gpus=2)",
+            "from course import learn\nfrom course.kit.setup import setup\n\ngpus = setup(gpus=2)",
             stdout("2 virtual\n"),
             tags=["setup"],
         ),

@@ -14,10 +14,10 @@ import torch
 from PIL import Image
 
 import vgpu
-from course import own_boxes_film, training_film
-from course.exercises import nb13
-from course.learn import voc_folder
-from course.learn.question import find_question
+from course.kit import training_film
+from course.kit.learn.question import find_question
+from course.lessons.nb13 import exercises as nb13
+from course.lessons.nb22 import own_boxes_film, voc_folder
 from frcnn_lite import data, engine, ops, parallel
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig, suppress
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
@@ -46,7 +46,7 @@ def output(number, words):
 # ---- 12: made twice, or copied?
 
 CACHED = """
-from course import learn
+from course.kit import learn
 from frcnn_lite.detection import anchors, rpn
 
 made, kept = anchors.grid_anchors, []

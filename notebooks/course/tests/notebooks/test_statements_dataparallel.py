@@ -18,9 +18,9 @@ from torch.nn.parallel import scatter_gather
 from torch.utils.data import DataLoader, TensorDataset
 
 import vgpu
-from course import figures
-from course.exercises.nb03 import rank_loss, row_weights
-from course.learn.check import find_exercise
+from course.kit import figures
+from course.kit.learn.check import find_exercise
+from course.lessons.nb03.exercises import rank_loss, row_weights
 from frcnn_lite import parallel
 
 NOTEBOOKS = Path(__file__).resolve().parents[3]

@@ -12,9 +12,9 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
-from course.exercises.nb07 import normalise
-from course.files import NOTEBOOKS, SCRIPTS
-from course.ranks import RanksFailed, ranks
+from course.kit.files import NOTEBOOKS, SCRIPTS
+from course.kit.ranks import RanksFailed, ranks
+from course.lessons.nb07.exercises import normalise
 
 PATH = next(NOTEBOOKS.glob("07_*.ipynb"))
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import parallel as torch_parallel
 
 import vgpu
-from course.exercises import nb04
+from course.lessons.nb04 import exercises as nb04
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from test_statements_dataparallel import NOTEBOOKS, notebook, says
 from torch import nn
 
 import vgpu
-from course import guide_2017 as guide
-from course.exercises import nb18
+from course.kit import guide_2017 as guide
+from course.lessons.nb18 import exercises as nb18
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 

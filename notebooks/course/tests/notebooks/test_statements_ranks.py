@@ -13,8 +13,8 @@ from torch.distributed.constants import default_pg_nccl_timeout, default_pg_time
 from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
-from course.exercises.nb08 import missing_ranks
-from course.ranks import RanksFailed, ranks
+from course.kit.ranks import RanksFailed, ranks
+from course.lessons.nb08.exercises import missing_ranks
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import reduce_loss
 

@@ -11,9 +11,9 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
-from course.exercises.nb10 import fullest_rank
-from course.ranks import ranks
-from course.sent import Sent
+from course.kit.ranks import ranks
+from course.kit.sent import Sent
+from course.lessons.nb10.exercises import fullest_rank
 
 (PATH,) = Path(__file__).resolve().parents[3].glob("10_*.ipynb")
 

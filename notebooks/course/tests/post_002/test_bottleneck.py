@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from course.post_002.bottleneck import Bottleneck, BottleneckConfig
+from course.kit.post_002.bottleneck import Bottleneck, BottleneckConfig
 
 CONFIGS = [
     BottleneckConfig(4, 2, 4),

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import vgpu
-from course.post_002 import (
+from course.kit.post_002 import (
     AttentionBottleneck,
     ChannelAttention,
     ClassHead,
@@ -18,8 +18,8 @@ from course.post_002 import (
     SerialGroupFeatures,
     SpatialAttention,
 )
-from course.post_002.bottleneck import BottleneckConfig
-from course.post_002.class_head import stack_state_dict, unstack_state_dict
+from course.kit.post_002.bottleneck import BottleneckConfig
+from course.kit.post_002.class_head import stack_state_dict, unstack_state_dict
 from frcnn_lite.layers import pack_serial_blocks, pack_state_dicts
 
 

@@ -1,1 +1,0 @@
-"""The exercises of each notebook: `nbNN.EXERCISES` belongs to `notebooks/NN_*.ipynb`."""

@@ -1,0 +1,1 @@
+"""What several lessons share: predictions, checkers, cards, drawings, ranks, traces, and the set-up."""

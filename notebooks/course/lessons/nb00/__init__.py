@@ -1,0 +1,1 @@
+"""What only notebook 00, Start here, reads."""

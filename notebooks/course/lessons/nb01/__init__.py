@@ -1,0 +1,1 @@
+"""What only notebook 01, Scatter: the rows that vanished, reads."""

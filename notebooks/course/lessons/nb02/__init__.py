@@ -1,0 +1,1 @@
+"""What only notebook 02, DataParallel in four calls, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 04, Whose GPU is it?, reads."""

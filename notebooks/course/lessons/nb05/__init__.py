@@ -1,0 +1,1 @@
+"""What only notebook 05, A loop of one's own, reads."""

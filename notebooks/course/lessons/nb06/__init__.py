@@ -1,0 +1,1 @@
+"""What only notebook 06, Memory balance, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 08, When ranks wait for each other, reads."""

@@ -1,0 +1,31 @@
+"""Stacks and flight records are read from the files that the ranks leave; notebook 08 holds the real ones."""
+
+import faulthandler
+import pickle
+
+import pytest
+
+from course.lessons.nb08.stuck import Recorded, recorded, stack
+
+
+def test_a_stack_ends_at_the_function_that_is_asked_for(tmp_path):
+    def inner():
+        with file.open("w") as opened:
+            faulthandler.dump_traceback(file=opened)
+
+    def outer():
+        inner()
+
+    file = tmp_path / "stacks"
+    outer()
+    assert stack(file, "outer") == "inner (test_stuck.py) <- outer (test_stuck.py)"
+    with pytest.raises(ValueError, match="runs 'nobody'"):
+        stack(file, "nobody")
+
+
+def test_records_name_the_line_of_the_cell(tmp_path):
+    frames = [{"filename": "/torch/all.py", "line": 9}, {"filename": "In[3]", "line": 4}]
+    entry = {"collective_seq_id": 2, "profiling_name": "gloo:all_reduce", "frames": frames, "retired": False}
+    file = tmp_path / "record"
+    file.write_bytes(pickle.dumps({"entries": [entry]}))
+    assert recorded(file) == [Recorded(2, "gloo:all_reduce", 4, False)]

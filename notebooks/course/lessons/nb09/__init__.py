@@ -1,0 +1,1 @@
+"""What only notebook 09, Several machines, reads."""

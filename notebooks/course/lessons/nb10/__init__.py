@@ -1,0 +1,1 @@
+"""What only notebook 10, Sharding: FSDP2, reads."""

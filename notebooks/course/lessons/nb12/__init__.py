@@ -1,0 +1,1 @@
+"""What only notebook 12, A detector in one page, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 13, Anchors and targets, reads."""

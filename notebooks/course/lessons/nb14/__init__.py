@@ -1,0 +1,1 @@
+"""What only notebook 14, Proposals and NMS, reads."""

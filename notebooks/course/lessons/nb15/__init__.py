@@ -1,0 +1,1 @@
+"""What only notebook 15, RoI pooling: the rule, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 17, RoI pooling: kernels, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 18, Pinning a detector to its GPUs, reads."""

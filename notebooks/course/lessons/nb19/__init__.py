@@ -1,0 +1,1 @@
+"""What only notebook 19, The cold case, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 21, Judge it, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 22, Your own boxes, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 23, Convolution by hand, reads."""

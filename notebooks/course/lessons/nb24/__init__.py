@@ -1,0 +1,1 @@
+"""What only notebook 24, Grouped convolution, reads."""

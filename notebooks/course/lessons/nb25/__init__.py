@@ -1,0 +1,1 @@
+"""What only notebook 25, Einsum instead of many FC layers, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 27, Learning rates: groups and schedules, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 28, Determinism: the same run twice, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 30, Checkpoints and foreign weights, reads."""

@@ -1,0 +1,1 @@
+"""What only notebook 33, Testing multi-GPU code without GPUs, reads."""

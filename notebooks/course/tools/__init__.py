@@ -1,0 +1,1 @@
+"""What makes and keeps the notebooks; `python -m course TOOL` runs each."""

@@ -1,0 +1,104 @@
+"""The README's picture and numbers: both are computed, so neither can be forgotten when the project changes.
+
+python -m course face     # writes docs/images/ten_rows_in.svg, the same for telephones, and the numbers in README.md
+"""
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import vgpu
+from course.kit.figures.digits import cast
+from course.kit.figures.flow import Flow
+from course.kit.figures.scatter_flow import scatter_flow
+from course.kit.figures.svg import Figure
+from course.kit.files import NOTEBOOKS
+from course.kit.step_trace import trace_step
+from course.tools import series
+from course.tools.generated import write_or_check
+from multigpu.failures import catalogue
+
+ROOT = NOTEBOOKS.parent
+VGPU_DOCS = ROOT / "packages" / "vgpu" / "docs"
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "images" / "ten_rows_in.svg"
+NARROW_PICTURE = PICTURE.with_stem("ten_rows_in_narrow")
+NUMBERS = re.compile(
+    r"(?<=<!-- numbers: written by notebooks/course/tools/face.py -->\n).*?(?=<!-- end of numbers -->)", re.S
+)
+
+
+class Model(nn.Module):
+    """The README's program: it gives back what it gets."""
+
+    def forward(self, digits: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+        return digits
+
+
+def picture(narrow: bool = False) -> Figure:
+    """Ten digits and one query go through `nn.DataParallel` on two GPUs, as they really do; narrow: for a telephone."""
+    digits, query = torch.tensor(cast()).unsqueeze(1), torch.randn(1, 16)
+    with vgpu.virtual_gpus(2):
+        dp = nn.DataParallel(Model(), device_ids=[0, 1])
+        with trace_step(dp) as trace:
+            dp(digits, query)
+        return scatter_flow(Flow.from_trace(trace, 2, digits=digits, query=query), narrow=narrow)
+
+
+def numbers() -> str:
+    """The README's proof in numbers, each beside the page or the test that it comes from."""
+    pytorch = (VGPU_DOCS / "how-it-works.md").read_text(encoding="utf-8")
+    operators, all_operators = _numbers(r"^\| operators \(OpInfo\), float32 \|.* (\d+) of (\d+) \|$", pytorch)
+    parallel, all_parallel = _numbers(r"^\| `test_data_parallel.py`, main \| (\d+) of (\d+) \|", pytorch)
+    others = (VGPU_DOCS / "third-party.md").read_text(encoding="utf-8")
+    suites = re.findall(r"^\| \[.+?\]\(#.+?\) \| .+? \| (\d+) \| (\d+) \|", others, re.M)
+    passed, failed = (sum(map(int, column)) for column in zip(*suites, strict=True))
+    failures = catalogue()
+    shown = sum(failure.mark == "today" for failure in failures)
+    lessons = series.read_series()
+    exercises = sum(len(import_module(f"course.lessons.nb{lesson.number}.exercises").EXERCISES) for lesson in lessons)
+    lines = [
+        f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs"
+        f" ([how they are run](packages/vgpu/tools/oracle.py)), and so do {operators} of the {all_operators} operators"
+        " in its test tables, forward and backward ([test](packages/vgpu/tests/test_vgpu_opinfo.py),"
+        " [all results](packages/vgpu/docs/how-it-works.md)).",
+        f"**{passed} of {passed + failed}** tests of accelerate, Lightning, ignite, DeepSpeed and pytorch/examples pass"
+        " ([how they are run](packages/vgpu/tools/third_party.py),"
+        " [the reason of each failure](packages/vgpu/docs/third-party.md)).",
+        f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with "
+        f"cause and fix; for {shown} [a test](packages/multigpu/tests/test_programs.py) makes the bug happen and runs"
+        " the fix. The others need hardware or libraries that the tests lack, or are history, and cite public threads.",
+        f"**{len(lessons)}** notebooks, about {sum(lesson.minutes for lesson in lessons) // 60} hours, come with "
+        f"**{exercises}** exercises that check your code and explain the usual mistakes"
+        " ([test](notebooks/course/tests/learn/test_exercises.py), [the map](notebooks/00_start_here.ipynb)).",
+    ]
+    return "".join(f"- {line}\n" for line in lines)
+
+
+def _numbers(pattern: str, page: str) -> tuple[int, ...]:
+    match = re.search(pattern, page, re.M)
+    if match is None:
+        raise ValueError(f"no line of the page matches {pattern!r}")
+    return tuple(map(int, match.groups()))
+
+
+def readme() -> str:
+    """README.md with the numbers of today."""
+    text = README.read_text(encoding="utf-8")
+    if not NUMBERS.search(text):
+        raise ValueError("README.md has no place for the numbers, between `<!-- numbers: ... -->` and its end")
+    return NUMBERS.sub(lambda _: numbers(), text)
+
+
+def files() -> dict[Path, str]:
+    """What this module writes, by its place."""
+    return {PICTURE: picture().markup, NARROW_PICTURE: picture(narrow=True).markup, README: readme()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the files, or say under --check which are out of date."""
+    return write_or_check("face", __doc__, files, arguments)

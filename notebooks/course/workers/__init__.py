@@ -1,1 +1,0 @@
-"""What spawned ranks do for a notebook: a cell cannot be imported by the processes it starts, these files can."""
