@@ -5,7 +5,6 @@ python -m course face     # writes docs/images/ten_rows_in.svg, the same for tel
 
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -17,6 +16,7 @@ from course.kit.figures.flow import Flow
 from course.kit.figures.scatter_flow import scatter_flow
 from course.kit.figures.svg import Figure
 from course.kit.files import NOTEBOOKS
+from course.kit.learn.by_key import exercise_names
 from course.kit.step_trace import trace_step
 from course.tools import series
 from course.tools.generated import write_or_check
@@ -60,7 +60,7 @@ def numbers() -> str:
     failures = catalogue()
     shown = sum(failure.mark == "today" for failure in failures)
     lessons = series.read_series()
-    exercises = sum(len(import_module(f"course.lessons.nb{lesson.number}.exercises").EXERCISES) for lesson in lessons)
+    exercises = sum(len(exercise_names(lesson.number)) for lesson in lessons)
     lines = [
         f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs"
         f" ([how they are run](packages/vgpu/tools/oracle.py)), and so do {operators} of the {all_operators} operators"

@@ -1,24 +1,47 @@
-"""What a notebook asks for by its key: "NN.name" stands in the file nbNN.py of a folder of the course."""
+"""The door to the lessons: what a notebook asks for by its key, "NN.name", and what there is to ask for."""
 
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+
+from course.kit.learn.exercise import Exercise
+from course.kit.learn.puzzle import read_puzzle
+from course.kit.learn.question import Question
+
+LESSONS = Path(__file__).parents[2] / "lessons"
 
 
-def find_by_key(key: str, kind: str, example: str) -> Any:
-    """The entry of `key` in `KINDS` of `course/KINDS/nbNN.py`, where `kind` is "question" or "exercise".
+def find_exercise(key: str) -> Exercise:
+    """The exercise "NN.name", which is in `course/lessons/nbNN/puzzles/name.py`. Raises KeyError if there is none."""
+    number, _, name = key.partition(".")
+    known = exercise_names(number)
+    if name not in known:
+        raise KeyError(_unknown(key, "exercise", number, known, "01.rows_lost"))
+    return read_puzzle(import_module(f"course.lessons.nb{number}.puzzles.{name}"))
 
-    Raises KeyError, with `example` as what a key reads like, when there is none.
-    """
+
+def exercise_names(number: str) -> list[str]:
+    """The names of a notebook's exercises, by the alphabet; none where there is no such notebook."""
+    return sorted(path.stem for path in (LESSONS / f"nb{number}" / "puzzles").glob("[!_]*.py"))
+
+
+def find_question(key: str) -> Question:
+    """The question "NN.name", which is in `course/lessons/nbNN/questions.py`. Raises KeyError if there is none."""
     number = key.partition(".")[0]
-    home = f"course.lessons.nb{number}.{kind}s"
-    try:
-        module = import_module(home)
-    except ModuleNotFoundError as error:
-        if error.name != home:
-            raise  # the file is there, something that it needs is not
-        raise KeyError(f"{key!r}: there are no {kind}s of notebook {number!r}; a key reads like {example!r}") from None
-    known = {entry.key: entry for entry in getattr(module, f"{kind}s".upper())}
+    known = {question.key: question for question in questions(number)}
     if key not in known:
-        article = "an" if kind[0] in "aeiou" else "a"
-        raise KeyError(f"{key!r} is not {article} {kind}; notebook {number} has {', '.join(known)}")
+        raise KeyError(_unknown(key, "question", number, [*known], "01.keyword"))
     return known[key]
+
+
+def questions(number: str) -> tuple[Question, ...]:
+    """The questions of a notebook, in the order in which it asks them; none where there is no such notebook."""
+    if not (LESSONS / f"nb{number}" / "questions.py").exists():
+        return ()
+    return import_module(f"course.lessons.nb{number}.questions").QUESTIONS
+
+
+def _unknown(key: str, kind: str, number: str, known: list[str], example: str) -> str:
+    if not known:
+        return f"{key!r}: there are no {kind}s of notebook {number!r}; a key reads like {example!r}"
+    article = "an" if kind[0] in "aeiou" else "a"
+    return f"{key!r} is not {article} {kind}; notebook {number} has {', '.join(known)}"

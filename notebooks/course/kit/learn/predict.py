@@ -5,8 +5,9 @@ from html import escape
 from typing import Any
 
 from course.kit import live
+from course.kit.learn.by_key import find_question
 from course.kit.learn.card import EDGE, Card, inline
-from course.kit.learn.question import Question, find_question, make_question
+from course.kit.learn.question import Question, make_question
 from course.kit.learn.state import is_live, recall, record
 
 SECTION = "predictions"

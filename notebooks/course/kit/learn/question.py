@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course.kit.learn.by_key import find_by_key
-
 
 @dataclass(frozen=True)
 class Question:
@@ -26,11 +24,3 @@ class Question:
 def make_question(key: str, text: str, choices: Sequence[Any]) -> Question:
     """A question whose choices are compared as text, whatever they are."""
     return Question(key, text, tuple(str(choice) for choice in choices))
-
-
-def find_question(key: str) -> Question:
-    """The question "NN.name" out of `course/questions/nbNN.py`.
-
-    Raises KeyError when there is no such question.
-    """
-    return find_by_key(key, "question", "01.keyword")

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from course.kit.learn.check import find_exercise, judge
+from course.kit.learn.by_key import find_exercise
+from course.kit.learn.check import judge
 
 Answer = Callable[..., Any]
 

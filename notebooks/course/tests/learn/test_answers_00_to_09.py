@@ -12,10 +12,10 @@ from torch import nn
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 
 import vgpu
-from course.kit.learn.check import find_exercise
-from course.lessons.nb03 import exercises as nb03
-from course.lessons.nb05 import exercises as nb05
-from course.lessons.nb09 import exercises as nb09
+from course.kit.learn.by_key import find_exercise
+from course.lessons.nb03.puzzles.check_loss import all_rows_alike
+from course.lessons.nb05.puzzles.train import train
+from course.lessons.nb09.puzzles.first_to_fail import first_to_fail
 
 
 @pytest.fixture(autouse=True)
@@ -186,7 +186,7 @@ REFUSED = [
     ("03.rank_loss", lambda s, c, r: sum(n > 0 for n in c) * s[r] / max(1, sum(c)), "only those that count"),
     ("03.rank_loss", lambda s, c, r: s[r] / max(1, sum(c) / len(c)), "at least one after the division"),
     ("03.rank_loss", lambda s, c, r: len(s) * s[r] / sum(max(1, n) for n in c), "at least one for each"),
-    ("03.check_loss", partial(nb03._all_alike, devices=(2, 3)), "all rows alike"),
+    ("03.check_loss", partial(all_rows_alike, devices=(2, 3)), "all rows alike"),
     ("05.argument_lists", lambda blobs, names: ([blob[name] for name in names] for blob in blobs), "iterators"),
     ("05.argument_lists", lambda blobs, names: [map(blob.get, names) for blob in blobs], "iterators"),
     ("05.argument_lists", lambda blobs, names: [[b["im_data"], b["im_info"], b["gt_boxes"]] for b in blobs], None),
@@ -194,12 +194,12 @@ REFUSED = [
     ("05.train", cleared_before_the_step, "no step"),
     (
         "05.train",
-        lambda model, inputs, steps: nb05.train(copy.deepcopy(model), inputs, steps),
+        lambda model, inputs, steps: train(copy.deepcopy(model), inputs, steps),
         "a copy is not a replica",
     ),
     (
         "09.first_to_fail",
-        lambda reports: next(i for i, r in enumerate(reports) if nb09.first_to_fail([*reports]) == r[0]),
+        lambda reports: next(i for i, r in enumerate(reports) if first_to_fail([*reports]) == r[0]),
         None,
     ),
     (

@@ -12,7 +12,7 @@ from answers import assert_right, assert_wrong
 from torch import distributed
 
 import vgpu
-from course.lessons.nb04 import exercises as nb04
+from course.lessons.nb04.puzzles.current_device import current_device
 
 
 @pytest.fixture(autouse=True)
@@ -105,8 +105,8 @@ def with_an_even_share(shapes, ranks):
 
 
 RIGHT = [
-    ("04.current_device", lambda events: [torch.device("cuda", k) for k in nb04.current_device(events)]),
-    ("04.current_device", lambda events: tuple(f"cuda:{k}" for k in nb04.current_device(events))),
+    ("04.current_device", lambda events: [torch.device("cuda", k) for k in current_device(events)]),
+    ("04.current_device", lambda events: tuple(f"cuda:{k}" for k in current_device(events))),
     ("04.bring_to", lambda layer, array: torch.as_tensor(array, device=layer.weight.device)),
     ("04.bring_to", lambda layer, array: layer.weight.new_tensor(array)),
     ("08.sample", by_a_generator_of_python),
@@ -123,7 +123,7 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("06.same_loss", within_a_hundredth, None),
     ("08.sample", by_numpys_own_generator, "the generator of all"),
     ("10.reduce_scattered", on_the_cpu, None),
-    ("10.reduce_scattered", over_a_list, "reduce_scatter itself"),
+    ("10.reduce_scattered", over_a_list, "reduce scatter itself"),
     ("10.fullest_rank", with_an_even_share, "the average rank"),
     ("10.fullest_rank", lambda shapes, ranks: None, None),
     ("10.optimizer_trains", with_rows_of_zeros, "compared with itself"),

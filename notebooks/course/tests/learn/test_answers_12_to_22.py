@@ -12,11 +12,11 @@ import torch
 from answers import assert_right, assert_wrong, pairs
 from torchvision import ops as vision
 
-from course.lessons.nb13 import exercises as nb13
-from course.lessons.nb14 import exercises as nb14
-from course.lessons.nb20 import exercises as nb20
-from course.lessons.nb21 import exercises as nb21
-from course.lessons.nb22 import exercises as nb22
+from course.lessons.nb13.puzzles.anchor_labels import anchor_labels
+from course.lessons.nb14.puzzles.keep_masks import _rounds
+from course.lessons.nb20.puzzles.left_alone import a_name_that_begins_another
+from course.lessons.nb21.puzzles.check_ap import average_precision
+from course.lessons.nb22.puzzles.faults import faults
 from frcnn_lite import ops
 
 
@@ -61,7 +61,7 @@ def label_by_label(iou, positive_iou, negative_iou):
 
 
 def rescue_with_a_tolerance(iou, positive_iou, negative_iou):
-    labels = nb13.anchor_labels(iou, positive_iou, negative_iou)
+    labels = anchor_labels(iou, positive_iou, negative_iou)
     top = iou.amax(dim=1, keepdim=True)
     labels[((iou > top - 1e-3) & (top > 0)).any(dim=0)] = 1
     return labels
@@ -95,11 +95,11 @@ def nms_of_torchvision(boxes, threshold):
 
 def nms_in_a_few_rounds(boxes, threshold):
     suppresses = (ops.box_iou(boxes, boxes) > threshold).triu(diagonal=1)
-    return nb14._rounds(12, suppresses[None])[0].nonzero()[:, 0].tolist()
+    return _rounds(12, suppresses[None])[0].nonzero()[:, 0].tolist()
 
 
 def as_many_rounds_as_boxes(suppresses):
-    return nb14._rounds(suppresses.shape[1], suppresses)
+    return _rounds(suppresses.shape[1], suppresses)
 
 
 def until_the_number_stays(suppresses):
@@ -204,7 +204,7 @@ def check_ap_on_many_lists(program):
         while sum(right) > objects:
             right.pop()
         draws.shuffle(right)
-        assert abs(program(right, objects) - nb21.average_precision(right, objects)) < 1e-6
+        assert abs(program(right, objects) - average_precision(right, objects)) < 1e-6
 
 
 def check_ap_of_seven_in_ten(program):
@@ -246,9 +246,9 @@ def faults_with_a_set(annotated, image, objects, class_names):
 
 def faults_beside_the_last(annotated, image, objects, class_names):
     """Compares each object with the one before it alone."""
-    words = nb22.faults(annotated, image, objects[:1], class_names)
+    words = faults(annotated, image, objects[:1], class_names)
     for k in range(1, len(objects)):
-        alone = nb22.faults(None, image, objects[k : k + 1], class_names)
+        alone = faults(None, image, objects[k : k + 1], class_names)
         words += alone or ["twice"] * (objects[k] == objects[k - 1])
     return words
 
@@ -256,7 +256,7 @@ def faults_beside_the_last(annotated, image, objects, class_names):
 def faults_of_two_zeros(annotated, image, objects, class_names):
     """Takes (0, 100) for the size of a picture."""
     size = None if annotated in (None, (0, 0)) else tuple(max(side, 1) for side in annotated)
-    return nb22.faults(size, image, objects, class_names)
+    return faults(size, image, objects, class_names)
 
 
 def check_reader_with_parts(read):
@@ -295,10 +295,10 @@ WRONG = {
     "12.name_regions": [exp_as_it_is, names_as_floats],
     "13.anchor_labels": [rescue_with_a_tolerance, rescue_above_a_threshold],
     "14.nms_by_hand": [nms_in_a_few_rounds],
-    "14.keep_masks": [partial(nb14._rounds, 10), partial(nb14._rounds, 150)],
+    "14.keep_masks": [partial(_rounds, 10), partial(_rounds, 150)],
     "14.check_nms": [check_nms_in_an_order_that_does_not_matter],
     "15.pool_by_hand": [pool_from_zero],
-    "20.left_alone": [nb20._begins_with, left_alone_by_sums_of_squares, left_alone_after_two_steps],
+    "20.left_alone": [a_name_that_begins_another, left_alone_by_sums_of_squares, left_alone_after_two_steps],
     "22.culprits": [culprits_without_minus_infinity, culprits_by_size],
     "22.faults": [faults_beside_the_last, faults_of_two_zeros],
 }

@@ -12,7 +12,8 @@ from answers import assert_right, assert_wrong, pairs
 from torch.nn import functional as F
 
 from course.kit.learn.agree import near, same_values
-from course.lessons.nb29 import exercises as nb29
+from course.lessons.nb29.puzzles.failing_saves import failing_saves
+from course.lessons.nb29.puzzles.version_after import cases, version_after
 
 
 def loop_over_chunks(out, x, groups):
@@ -53,7 +54,7 @@ RIGHT = {
         lambda seed: np.random.SeedSequence(seed).generate_state(1)[0],
     ),
     "28.ordered_sum": (lambda arrived: float(np.cumsum([0.0, *(value for _, value in sorted(arrived))])[-1]),),
-    "29.failing_saves": (lambda events: tuple(nb29.failing_saves(events)),),
+    "29.failing_saves": (lambda events: tuple(failing_saves(events)),),
     "30.bare_names": (
         lambda names: tuple(n[7:] for n in names) if all(n.startswith("module.") for n in names) else tuple(names),
     ),
@@ -136,13 +137,13 @@ ARGUMENTS = {  # of the methods that need some
 
 
 def test_torch_counts_versions_as_the_exercise_does():
-    for case in nb29._name_cases(Random(0)):
+    for case in cases(Random(0)):
         (names,) = case.args
         tensor = torch.ones(2, 3)
         for name in names:
             given = (tensor.clone(), lambda mine, other: mine) if name == "map_" else ARGUMENTS.get(name, ())
             getattr(tensor, name)(*given)
-        assert tensor._version == nb29.version_after(names), names
+        assert tensor._version == version_after(names), names
 
 
 def test_values_are_compared_and_their_containers_are_not():

@@ -10,7 +10,8 @@ import torch
 
 import vgpu
 from course.kit import learn
-from course.kit.learn.check import MOVED, find_exercise, judge
+from course.kit.learn.by_key import find_exercise
+from course.kit.learn.check import MOVED, judge
 from course.kit.learn.exercise import Case, Exercise, Mistake, Trial
 
 DOUBLE = Exercise(

@@ -10,14 +10,15 @@ import pytest
 
 import vgpu
 from course.kit import learn
-from course.kit.learn.check import find_exercise, judge
+from course.kit.learn.by_key import exercise_names, find_exercise
+from course.kit.learn.check import judge
 from course.kit.learn.exercise import TODO
 
 ROOT = Path(__file__).resolve().parents[4]
 KEYS = [
-    exercise.key
+    f"{path.name[2:]}.{name}"
     for path in sorted((ROOT / "notebooks" / "course" / "lessons").glob("nb*"))
-    for exercise in __import__(f"course.lessons.{path.name}.exercises", fromlist=["EXERCISES"]).EXERCISES
+    for name in exercise_names(path.name[2:])
 ]
 MISTAKES = [(key, k) for key in KEYS for k in range(len(find_exercise(key).mistakes))]
 

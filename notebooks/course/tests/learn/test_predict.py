@@ -3,8 +3,8 @@
 import pytest
 
 from course.kit import learn
+from course.kit.learn.by_key import find_question
 from course.kit.learn.predict import outcome_card, question_card
-from course.kit.learn.question import find_question
 from course.kit.learn.state import recall
 
 

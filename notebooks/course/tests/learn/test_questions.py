@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course.kit.learn.by_key import find_question
 from course.kit.learn.predict import outcome_card, question_card
-from course.kit.learn.question import find_question
 
 NOTEBOOKS = Path(__file__).resolve().parents[3]
 LESSONS = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))

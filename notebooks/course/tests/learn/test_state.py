@@ -10,7 +10,7 @@ import pytest
 
 from course.kit import learn
 from course.kit.learn import state
-from course.kit.learn.check import find_exercise
+from course.kit.learn.by_key import find_exercise
 
 LAB = {"JPY_SESSION_NAME": "notebooks/02.ipynb"}
 

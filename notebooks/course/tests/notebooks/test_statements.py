@@ -15,8 +15,8 @@ from PIL import Image
 
 import vgpu
 from course.kit import training_film
-from course.kit.learn.question import find_question
-from course.lessons.nb13 import exercises as nb13
+from course.kit.learn.by_key import find_question
+from course.lessons.nb13.puzzles.check_encode import encode
 from course.lessons.nb22 import own_boxes_film, voc_folder
 from frcnn_lite import data, engine, ops, parallel
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig, suppress
@@ -100,7 +100,7 @@ def test_13_says_how_far_an_edge_is_off_with_the_plus_one():
     for side in (8.0, 32.0, 128.0):
         anchors = torch.tensor([0.0, 0, side, side]).expand(100_000, 4)
         boxes = anchors + (torch.rand(100_000, 4, generator=draws) - torch.tensor([0.5, 0.5, 0.3, 0.3])) * side * 0.9
-        back = ops.decode_boxes(nb13.encode(boxes, anchors, extra=1), anchors, torch.ones(4))
+        back = ops.decode_boxes(encode(boxes, anchors, extra=1), anchors, torch.ones(4))
         torch.testing.assert_close(boxes - back, (boxes - anchors) / (side + 1), rtol=1e-4, atol=1e-3)
         fits = ops.box_iou(boxes[:, None], anchors[:, None])[:, 0, 0] >= 0.6
         assert 0.4 < (boxes - back)[fits].abs().max() < 0.667

@@ -19,8 +19,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import vgpu
 from course.kit import figures
-from course.kit.learn.check import find_exercise
-from course.lessons.nb03.exercises import rank_loss, row_weights
+from course.kit.learn.by_key import find_exercise
+from course.lessons.nb03.puzzles.rank_loss import rank_loss
+from course.lessons.nb03.puzzles.row_weights import row_weights
 from frcnn_lite import parallel
 
 NOTEBOOKS = Path(__file__).resolve().parents[3]

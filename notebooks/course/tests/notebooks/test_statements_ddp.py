@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 import vgpu
 from course.kit.files import NOTEBOOKS, SCRIPTS
 from course.kit.ranks import RanksFailed, ranks
-from course.lessons.nb07.exercises import normalise
+from course.lessons.nb07.puzzles.normalise import normalise
 
 PATH = next(NOTEBOOKS.glob("07_*.ipynb"))
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import parallel as torch_parallel
 
 import vgpu
-from course.lessons.nb04 import exercises as nb04
+from course.lessons.nb04.puzzles.same_on_two_gpus import _RIGHT, _WRONG, same_on_two_gpus
 
 
 @pytest.fixture(autouse=True)
@@ -73,13 +73,13 @@ def test_04_the_first_of_the_parameters_of_a_replica():
 
 def test_04_the_modules_of_the_first_exercise_are_what_its_text_says():
     x = torch.rand(4, 3, device="cuda")
-    for kind in nb04._RIGHT:
-        nb04.same_on_two_gpus(kind([2.0, 3.0, 4.0]), x)
-    for kind in nb04._WRONG:
+    for kind in _RIGHT:
+        same_on_two_gpus(kind([2.0, 3.0, 4.0]), x)
+    for kind in _WRONG:
         assert kind([2.0, 3.0, 4.0])(x).shape == x.shape  # on one GPU
         with pytest.raises((RuntimeError, AssertionError)):
-            nb04.same_on_two_gpus(kind([2.0, 3.0, 4.0]), x)
-    assert (len(nb04._RIGHT), len(nb04._WRONG)) == (5, 7)
+            same_on_two_gpus(kind([2.0, 3.0, 4.0]), x)
+    assert (len(_RIGHT), len(_WRONG)) == (5, 7)
     assert says("04", "against five kinds of right modules and seven kinds of wrong ones")
 
 

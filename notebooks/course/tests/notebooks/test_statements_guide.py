@@ -9,7 +9,7 @@ from torch import nn
 
 import vgpu
 from course.kit import guide_2017 as guide
-from course.lessons.nb18 import exercises as nb18
+from course.lessons.nb18.puzzles.in_numpy import BestBoxes, in_numpy
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -84,7 +84,7 @@ def test_18_the_patch_of_parallel_apply_alone_would_have_cured_all_eight():
 
 def test_18_the_layer_of_the_exercise_is_right_in_any_thread():
     scores = torch.rand(5, device="cuda:1")
-    boxes, labels, _ = nb18.in_numpy(nb18.BestBoxes(2), scores, torch.rand(5, 4), ["disc"])
+    boxes, labels, _ = in_numpy(BestBoxes(2), scores, torch.rand(5, 4), ["disc"])
     assert boxes.device == labels.device == scores.device and labels.dtype == torch.int64
 
 

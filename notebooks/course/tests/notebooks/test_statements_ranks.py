@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import vgpu
 from course.kit.ranks import RanksFailed, ranks
-from course.lessons.nb08.exercises import missing_ranks
+from course.lessons.nb08.puzzles.missing_ranks import missing_ranks
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import reduce_loss
 

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 import vgpu
 from course.kit.ranks import ranks
 from course.kit.sent import Sent
-from course.lessons.nb10.exercises import fullest_rank
+from course.lessons.nb10.puzzles.fullest_rank import fullest_rank
 
 (PATH,) = Path(__file__).resolve().parents[3].glob("10_*.ipynb")
 

@@ -1,0 +1,8 @@
+"""What several exercises of this lesson try answers on."""
+
+import torch
+from torch import Tensor
+
+
+def close(given: object, expected: Tensor) -> bool:
+    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected)
