@@ -4,7 +4,7 @@ import re
 
 from notebook_sections import sections
 
-from course.files import NOTEBOOKS as FOLDER
+from course.kit.files import NOTEBOOKS as FOLDER
 from multigpu.failures import Failure, catalogue
 
 IDS = {entry.id: entry for entry in catalogue() if entry.notebook}

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 from verdict import verdict
 
+import vgpu
 from course.lessons.nb30.paddle_weights import load_paddle_into, slots
 from course.lessons.nb30.weight_files import read_weights
 
@@ -153,7 +154,8 @@ def test_the_order_of_backward_does_not_matter():
 def test_update_of_wrapped_names():
     model = nn.Linear(2, 2)
     model_dict = model.state_dict()
-    model_dict.update(nn.DataParallel(nn.Linear(2, 2)).state_dict())
+    with vgpu.virtual_gpus(2):  # DataParallel moves a model to a GPU as soon as there is one
+        model_dict.update(nn.DataParallel(nn.Linear(2, 2)).state_dict())
     with pytest.raises(RuntimeError, match=r"Unexpected key\(s\).*module\.weight"):
         model.load_state_dict(model_dict)
 

@@ -10,8 +10,10 @@ import torch
 import vgpu
 
 # PyTorch's test helpers forbid the whole process to set flags of torch.backends; tests of other folders do set them.
+# On a machine with a GPU they would also ask it for cuDNN, although all tests here are of virtual ones.
 with pytest.MonkeyPatch.context() as _patch:
     _patch.setattr(torch.backends, "disable_global_flags", lambda: None)
+    _patch.setattr(torch.cuda, "is_available", lambda: False)
     with contextlib.suppress(ImportError):  # they need expecttest, which the core of these tests does without
         import torch.testing._internal.common_utils
 

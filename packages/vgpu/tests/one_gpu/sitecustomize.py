@@ -26,6 +26,8 @@ def make_up(torch) -> None:
     torch._C._get_accelerator = lambda check=None: torch.device("cuda" if count() or not check else "cpu")
     # Optimizers ask for it in each step, those of the CPU, too.
     torch._C._accelerator_getStream = lambda ordinal: SimpleNamespace(is_capturing=lambda: False)
+    torch._C._accelerator_synchronizeDevice = lambda ordinal: None
+    torch.cuda.graphs._cuda_isCurrentStreamCapturing = lambda: False  # the compiler asks
     torch.cuda._cudart = object()  # which a build for the CPU lacks
     torch.cuda._queued_calls.clear()  # questions about what the GPU can do
     torch.cuda._get_device_properties = lambda ordinal: SimpleNamespace(**PROPERTIES)

@@ -125,16 +125,16 @@ def tensors_only(outputs: Sequence[Any], device: torch.device) -> Any:
 
 
 @wrong
-def mean_of_the_losses(*given):
+def mean_of_the_losses(outputs, device):
     """this is what a function gives that takes the mean of the losses. To gather is to join and not to compute: from
     the row of losses a program can still take the mean that it wants (notebook 03).
     """
-    return _mean_of_losses(*given, shape=())
+    return _mean_of_losses(outputs, device, shape=())
 
 
 @also(mean_of_the_losses)
-def mean_of_the_losses_2(*given):
-    return _mean_of_losses(*given, shape=(1,))
+def mean_of_the_losses_2(outputs, device):
+    return _mean_of_losses(outputs, device, shape=(1,))
 
 
 @wrong

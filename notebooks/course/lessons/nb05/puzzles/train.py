@@ -183,49 +183,49 @@ def second_replica_once(model: nn.Module, inputs: Sequence[Sequence[Tensor]], st
 
 
 @wrong
-def no_devices(*given):
+def no_devices(model, inputs, steps):
     """this is what `parallel_apply` does without `devices`: all its threads work on the caller's GPU.
 
     Source: what pytorch/pytorch pull request 1880, 2017, gave `parallel_apply` its `devices` for
     """
-    return _loop(*given, devices=None)
+    return _loop(model, inputs, steps, devices=None)
 
 
 @wrong
-def mean_of_means(*given):
+def mean_of_means(model, inputs, steps):
     """this is what comes of the mean of the two means. The GPUs have different numbers of boxes: add the sums, add the
     counts, divide once.
 
     Source: met with gradient accumulation in huggingface/transformers issue 34242, 2024; see notebook 03
     """
-    return _loop(*given, loss=lambda parts: (parts[0] / parts[1]).mean())
+    return _loop(model, inputs, steps, loss=lambda parts: (parts[0] / parts[1]).mean())
 
 
 @also(mean_of_means)
-def mean_of_means_2(*given):
+def mean_of_means_2(model, inputs, steps):
     return _loop(
         *given, loss=lambda parts: (parts[0] / parts[1]).mean(), backward=lambda parts: (parts[0] / parts[1]).sum()
     )
 
 
 @wrong
-def not_divided(*given):
+def not_divided(model, inputs, steps):
     """this is what comes out when the sum of the losses is not divided by the number of all boxes: it is not divided at
     all, or by the number of images.
 
     Source: huggingface/transformers issue 34242, 2024, on what to divide a gathered loss by
     """
-    return _loop(*given, loss=lambda parts: parts[0].sum())
+    return _loop(model, inputs, steps, loss=lambda parts: parts[0].sum())
 
 
 @also(not_divided)
-def not_divided_2(*given):
-    return _loop(*given, backward=lambda parts: parts[0].sum())
+def not_divided_2(model, inputs, steps):
+    return _loop(model, inputs, steps, backward=lambda parts: parts[0].sum())
 
 
 @also(not_divided)
-def not_divided_3(*given):
-    return _loop(*given, loss=lambda parts: parts[0].sum() / len(parts[0]))
+def not_divided_3(model, inputs, steps):
+    return _loop(model, inputs, steps, loss=lambda parts: parts[0].sum() / len(parts[0]))
 
 
 @wrong
@@ -239,8 +239,8 @@ def a_copy_is_not_a_replica(model: nn.Module, inputs: Sequence[Sequence[Tensor]]
 
 
 @also(a_copy_is_not_a_replica)
-def a_copy_is_not_a_replica_2(*given):
-    return _loop(*given, replicas=_with_a_copy)
+def a_copy_is_not_a_replica_2(model, inputs, steps):
+    return _loop(model, inputs, steps, replicas=_with_a_copy)
 
 
 @also(a_copy_is_not_a_replica)
@@ -249,26 +249,26 @@ def copy_trained(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: in
 
 
 @wrong
-def no_step(*given):
+def no_step(model, inputs, steps):
     """the weights of the model have not changed. `optimizer.step()` is missing, it finds no gradients because they have
     just been cleared, or the optimizer has other weights than the model's.
     """
-    return _loop(*given, rate=0.0)
+    return _loop(model, inputs, steps, rate=0.0)
 
 
 @wrong
-def gradients_kept(*given):
+def gradients_kept(model, inputs, steps):
     """this is what comes out when gradients of earlier steps are still there: `backward` adds to them. `model` comes
     with some, so clear them before the first `backward` as well.
 
     Source: what wenet-e2e/wekws pull request 73, 2022, repairs
     """
-    return _loop(*given, clears=False)
+    return _loop(model, inputs, steps, clears=False)
 
 
 @also(gradients_kept)
-def gradients_kept_2(*given):
-    return _loop(*given, clears=False, clears_after=True)
+def gradients_kept_2(model, inputs, steps):
+    return _loop(model, inputs, steps, clears=False, clears_after=True)
 
 
 @wrong
@@ -286,6 +286,6 @@ def after_the_step(model: nn.Module, inputs: Sequence[Sequence[Tensor]], steps: 
 
 
 @wrong
-def no_graph(*given):
+def no_graph(model, inputs, steps):
     """the replicas have no graph, as under `no_grad`: nothing leads from the loss to the model's weights."""
-    return _loop(*given, replicas=_without_graph)
+    return _loop(model, inputs, steps, replicas=_without_graph)

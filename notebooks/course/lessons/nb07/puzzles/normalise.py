@@ -128,6 +128,14 @@ def _outputs_of(answer: Callable[[Tensor], Tensor], cases: Sequence[Case], given
     return all(_equal(one.outputs, case.call(answer).outputs) for case, one in zip(cases, given, strict=True))
 
 
+def _as_unbiased(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return _outputs_of(unbiased_variance, cases, given)
+
+
+def _as_one_mean(cases: Sequence[Case], given: Sequence[Any]) -> bool:
+    return _outputs_of(one_mean_for_all_columns, cases, given)
+
+
 agree = _near
 
 
@@ -210,7 +218,7 @@ def in_place(x: Tensor) -> Tensor:
     return (x - mean) / (sums[1] / sums[2] - mean.square() + 1e-5).sqrt()
 
 
-@wrong(recognise=lambda cases, given: _outputs_of(unbiased_variance, cases, given))
+@wrong(recognise=_as_unbiased)
 def unbiased_variance(x: Tensor) -> Tensor:
     """this is what the unbiased variance gives, the default of `Tensor.var`: it divides by the count - 1. Batch norm
     divides by the count.
@@ -219,7 +227,7 @@ def unbiased_variance(x: Tensor) -> Tensor:
     return (x - rows.mean(0)) / (rows.var(0) + 1e-5).sqrt()
 
 
-@wrong(recognise=lambda cases, given: _outputs_of(one_mean_for_all_columns, cases, given))
+@wrong(recognise=_as_one_mean)
 def one_mean_for_all_columns(x: Tensor) -> Tensor:
     """this is what a single mean and variance of all numbers give. Each column has its own: sum over dim 0."""
     rows = _of_all_rows(x)
