@@ -17,6 +17,7 @@ def compiled(module: torch.nn.Module, backend: str = "eager"):
     return torch.compile(module, fullgraph=True, backend=backend)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])  # the latter also traces the backward pass
 def test_rpn_and_box_head(model, truth, backend) -> None:
     features = model.backbone(truth.images)
@@ -26,6 +27,7 @@ def test_rpn_and_box_head(model, truth, backend) -> None:
             torch.testing.assert_close(one, other)
 
 
+@pytest.mark.compiles
 def test_a_training_step(model, truth) -> None:
     def gradients(losses):
         model.zero_grad()
@@ -37,6 +39,7 @@ def test_a_training_step(model, truth) -> None:
     torch.testing.assert_close(gradients(got), gradients(want))
 
 
+@pytest.mark.compiles
 def test_a_prediction(model, truth) -> None:
     with torch.no_grad():
         for one, other in zip(compiled(model)(truth.images), model(truth.images), strict=True):

@@ -80,6 +80,7 @@ def test_a_batch_is_its_pictures_one_by_one() -> None:
         assert torch.equal(alone.boxes[0], boxes[k]) and torch.equal(alone.valid[0], valid[k])
 
 
+@pytest.mark.compiles
 def test_a_trace_of_the_jit_and_a_compiled_call_of_any_size_keep_the_values() -> None:
     rpn = predictions(6, (60,), 0.1)
     config = FasterRCNNConfig(pre_nms_proposals=20, proposals=25)

@@ -25,6 +25,7 @@ def test_boxes_are_those_that_torchvision_keeps(crowd, with_classes) -> None:
         assert found[k].nonzero()[:, 0].tolist() == sorted(ops.batched_nms(boxes[k], scores[k], groups, 0.5).tolist())
 
 
+@pytest.mark.compiles
 def test_a_graph_holds_one_node_that_gives_the_same(crowd) -> None:
     boxes, scores, classes = crowd
     nodes = []

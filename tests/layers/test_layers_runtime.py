@@ -88,6 +88,7 @@ def test_autocast_computes_in_bfloat16_close_by(case):
     torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.1 * expected.abs().max().item())
 
 
+@pytest.mark.compiles
 @pytest.mark.skipif(not (shutil.which("c++") or shutil.which("g++")), reason="torch.compile needs a C++ compiler")
 def test_compile_without_graph_breaks(case):
     module, x = case
@@ -97,6 +98,7 @@ def test_compile_without_graph_breaks(case):
     assert all(p.grad is not None for p in module.parameters())
 
 
+@pytest.mark.compiles
 @pytest.mark.skipif(not (shutil.which("c++") or shutil.which("g++")), reason="torch.compile needs a C++ compiler")
 def test_inductor_compiles_a_ragged_group_linear():
     layer, x = FastGroupLinear(3, (3, 0, 5), 8, 4), torch.randn(4, 3, 8)

@@ -175,6 +175,7 @@ def test_operators_are_declared_as_they_behave(channels_last: bool) -> None:
     torch.library.opcheck(operators.roi_align_backward.default, arguments)
 
 
+@pytest.mark.compiles
 def test_compiles_without_a_graph_break() -> None:
     features, rois = random_case(torch.float32)
 

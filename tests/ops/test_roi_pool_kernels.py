@@ -156,6 +156,7 @@ def test_backward_operator_is_declared_as_it_behaves() -> None:
         torch.library.opcheck(torch.ops.frcnn_lite.roi_pool_backward.default, arguments)
 
 
+@pytest.mark.compiles
 def test_compiles_without_a_graph_break(case: tuple[Tensor, Tensor]) -> None:
     def step(features: Tensor, rois: Tensor) -> Tensor:
         return roi_pool(features * 2, rois, (4, 3), 1 / 8).clamp(-1, 1).sum()

@@ -18,6 +18,7 @@ def make_up(torch) -> None:
     def count() -> int:
         return int(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] == "0")
 
+    torch.gpu_is_made_up = True  # for tests of what asks the driver by itself
     torch.version.cuda = torch.version.cuda or "13.2"  # of a build for the CPU it is None
     torch._C._cuda_getDeviceCount = torch.cuda._device_count_nvml = count
     torch._C._cuda_init = lambda: None
@@ -27,7 +28,6 @@ def make_up(torch) -> None:
     # Optimizers ask for it in each step, those of the CPU, too.
     torch._C._accelerator_getStream = lambda ordinal: SimpleNamespace(is_capturing=lambda: False)
     torch._C._accelerator_synchronizeDevice = lambda ordinal: None
-    torch.cuda.graphs._cuda_isCurrentStreamCapturing = lambda: False  # the compiler asks
     torch.cuda._cudart = object()  # which a build for the CPU lacks
     torch.cuda._queued_calls.clear()  # questions about what the GPU can do
     torch.cuda._get_device_properties = lambda ordinal: SimpleNamespace(**PROPERTIES)

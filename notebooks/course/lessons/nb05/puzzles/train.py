@@ -204,7 +204,11 @@ def mean_of_means(model, inputs, steps):
 @also(mean_of_means)
 def mean_of_means_2(model, inputs, steps):
     return _loop(
-        *given, loss=lambda parts: (parts[0] / parts[1]).mean(), backward=lambda parts: (parts[0] / parts[1]).sum()
+        model,
+        inputs,
+        steps,
+        loss=lambda parts: (parts[0] / parts[1]).mean(),
+        backward=lambda parts: (parts[0] / parts[1]).sum(),
     )
 
 
