@@ -27,7 +27,7 @@ from website import api, build, layout
 
 # Each of these tests needs the whole site, which takes a minute to build, and most of them open it in a browser.
 pytestmark = [pytest.mark.starts_early, pytest.mark.exhaustive]
-ASKED = layout.ROOT / "packages" / "multigpu" / "tests" / "asked"  # what people pasted, from public threads
+TEXTS = layout.ROOT / "packages" / "multigpu" / "tests" / "texts"  # situations, tracebacks and logs, by chapter
 MEGABYTES = 30
 WIDE, NARROW = 1280, 390
 REPO = "me/it"
@@ -261,8 +261,9 @@ def test_what_the_search_quotes_begins_in_the_text_of_a_page(address, browser):
 
 def test_the_search_answers_every_text_as_python_does(site, browser):
     browser.get((site / "search.html").as_uri())
-    sets = [tomllib.loads(file.read_text(encoding="utf-8"))["asked"] for file in sorted(ASKED.glob("*.toml"))]
-    texts = [asked["text"] for drawn in sets for asked in drawn]
+    chapters = [tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(TEXTS.glob("*.toml"))]
+    kinds = [text for chapter in chapters for entry in chapter.values() for text in entry.values()]
+    texts = [text for kind in kinds for text in (kind if isinstance(kind, list) else [kind])]
     texts += [
         "",
         "\x1b[31mRuntimeError\x1b[0m: found at least \x1b[1mtwo\x1b[0m devices",

@@ -3,7 +3,7 @@
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;
-  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, MANY, OTHER_COMPLAINT } = known;
+  const { ENOUGH, CANDIDATES, REPORTED, LAST, FEW, MISSPELT, ALIKE, MANY, OTHER_COMPLAINT, FEW_WORDS } = known;
   const { TRACEBACK, TYPESET, LONG, REPEATED, AROUND, AT_MOST, NEAR } = known;
   const { OF_ANY, OF_OURS, LOOSE, ONE_WORD, IMPLIED, SUBJECTS } = known;
   const [EMPTY, DOMAIN, COMPLAINTS] = [known.EMPTY, known.DOMAIN, known.COMPLAINTS].map((words) => new Set(words));
@@ -42,7 +42,12 @@ window.explain = (() => {
     const raised = lines.some((line) => line.raised && !line.warned) || text.includes(TRACEBACK);
     const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
     if (sure.length && !lastIsUnknown(lines, sure)) return { entries: sure.map((fit) => fit.entry), sure: true };
-    return { entries: fits.length ? fits.map((fit) => fit.entry) : guesses(text, lines), sure: false };
+    return { entries: fits.length ? fits.map((fit) => fit.entry) : ours(text) ? guesses(text, lines) : [], sure: false };
+  }
+
+  function ours(text) {
+    const few = text.trim().split(/\s+/).length <= FEW_WORDS;
+    return few || regex.PYTORCH.test(text) || regex.KINDRED.test(text);
   }
 
   function byPrecedence(one, other) {

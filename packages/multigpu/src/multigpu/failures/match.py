@@ -52,7 +52,7 @@ def answer(text: str) -> Answer:
     sure = [fit for fit in fits if fit.told and not fit.doubtful and not (fit.warned and raised)]
     if sure and not _last_is_unknown(lines, sure):
         return Answer(tuple(fit.entry for fit in sorted(sure, key=_precedence)), sure=True)
-    guesses = [fit.entry for fit in sorted(fits, key=_precedence)] or _guesses(text, lines)
+    guesses = [fit.entry for fit in sorted(fits, key=_precedence)] or (_guesses(text, lines) if _ours(text) else [])
     return Answer(tuple(guesses), sure=False)
 
 
@@ -111,6 +111,12 @@ def _last_is_unknown(lines: list[Line], fits: list[_Fit]) -> bool:
     entries = [fit.entry for fit in fits if fit.entry.after < REPORTED]
     patterns = (pattern for entry in entries for pattern in entry.patterns + entry.generic)
     return not any(_compiled(pattern).search(end) for pattern in patterns)
+
+
+def _ours(text: str) -> bool:
+    """Whether a text shows a sign of PyTorch, a GPU or several processes, or is too short to need one."""
+    few = len(text.split()) <= reading.FEW_WORDS
+    return few or bool(reading.PYTORCH.search(text) or reading.KINDRED.search(text))
 
 
 def _guesses(text: str, lines: list[Line]) -> list[Failure]:

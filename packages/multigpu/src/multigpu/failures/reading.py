@@ -73,9 +73,18 @@ SEVERAL = re.compile(
     r"|vllm|sglang|raylet|tensor.?parallel|ProcessRaisedException|multiprocessing[./]spawn|mpirun|dist_train|fairseq",
     re.IGNORECASE,
 )
+# Further signs of a program of ours, in texts that do not name PyTorch. A longer text without any is not guessed at.
+KINDRED = re.compile(
+    r"\b[AHVBLT]\d{2,3}\b|RTX ?\w*\d|\bhvd\b|horovod|c10|fully_shard|num_workers|loader|\b[bf]p?f?16\b|half\(\)"
+    r"|BatchNorm|Backward\d?\b|distributed|state[_ ]?dict|checkpoint|\bamp\b|fine-?tun|llama|pipeline.?parallel"
+    r"|resource_tracker|semaphore|async_io|slurm|srun|several (?:cards|nodes|machines)|multi.?node|ZeRO"
+    r"|\b\d+ ?(?:gpus|nodes|cards)|ROCm|HIP_",
+    re.IGNORECASE,
+)
+FEW_WORDS = 12  # a text of so many is a question, which need not say what it is about
 # Signs of other programs that compute on GPUs and print CUDA's messages, and signs that PyTorch is used after all.
 OTHERS = re.compile(
-    r"\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
+    r"celery|ForkPoolWorker|worker_connections|\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
     r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv|xgboost"
     r"|lightgbm|\bnumba\b|\bthrust::|rapids",
     re.IGNORECASE,
