@@ -1,4 +1,4 @@
-"""A stored notebook as a page: drawings in the page itself, outcomes and solutions folded, questions as they stand."""
+"""A stored notebook as a page: drawings in the page itself, outcomes folded, questions and solutions as stored."""
 
 import html
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from course.kit.learn.predict import OUTCOME_TEXT
 from course.tools.links import is_bootstrap
 
-OUTCOME = "Outcome of the run"  # begins the text of an output that answers the question above
 FOLDED = "hide-output"  # tags of MyST-NB
 NO_SOURCE = "remove-input"
 SENTENCES = "sentences"  # of a cell that prints no columns, so its lines may be broken; site.css knows it
@@ -53,7 +53,7 @@ def drawing(markup: str) -> str:
 
 def is_outcome(output: NotebookNode) -> bool:
     """Whether an output answers a question that the reader was asked before."""
-    return output.get("data", {}).get("text/plain", "").startswith(OUTCOME)
+    return output.get("data", {}).get("text/plain", "").startswith(OUTCOME_TEXT)
 
 
 def has_columns(output: NotebookNode) -> bool:

@@ -12,6 +12,7 @@ from course.kit.learn.state import is_live, recall, record
 
 SECTION = "predictions"
 OUTCOME = "Outcome"
+OUTCOME_TEXT = f"{OUTCOME} of the run"  # begins the text of an output that answers a question; the site folds it
 
 CHOICES, TOLD = "frcnn-lite-choices", "frcnn-lite-outcome"
 # The card lists the choices for those who read the file; while there are buttons it need not say them twice.
@@ -60,7 +61,7 @@ def outcome_card(words: str) -> Card:
     stored outputs sees the outcome in both forms.
     """
     summary = f"<summary><b>{OUTCOME}</b> (open after you have answered)</summary>"
-    text = f"{OUTCOME} of the run, to be read after you have answered the question above: {words}"
+    text = f"{OUTCOME_TEXT}, to be read after you have answered the question above: {words}"
     return Card(f'{FOLD_ALL}<details class="{TOLD}">{summary}<div>{inline(words)}</div></details>', text)
 
 
