@@ -1,4 +1,4 @@
-"""Imports between the folders of the course: lessons and tools rest on the kit, and nobody imports somebody's lesson."""
+"""Imports between the folders of the course: lessons and tools rest on the kit, and no lesson on a different one."""
 
 import ast
 from pathlib import Path
