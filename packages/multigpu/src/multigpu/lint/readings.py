@@ -1,6 +1,7 @@
 """All functions of a file, each followed line by line, and what they know of each other."""
 
 import ast
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -8,7 +9,7 @@ from . import constants
 from .flow import Environment, Flow
 from .parameters import parameters
 from .scopes import Program, Scope
-from .values import UNKNOWN, union
+from .values import UNKNOWN, Value, union
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Reading:
         self.flows = []
         returns: Environment = {}
         for _ in range(2):  # a second reading knows what each function returns, keeps on self and passes to others
+            self._given, self._wrapped_on_self = self._passed(), self._wrapped_by_class()
             self.flows = [(scope, self._read(scope, returns)) for scope in self.program.scopes[1:]]
             returns = self._returns()
 
@@ -71,24 +73,32 @@ class Reading:
 
     def _models_on_self(self, scope: Scope) -> Environment:
         """Models that another method of the class has wrapped, and keeps on self."""
-        return {
-            name: value
-            for other, flow in self.flows
-            if other.cls is scope.cls is not None and other is not scope
-            for name, value in flow.environment.items()
-            if name.startswith("self.") and value.wrapped
-        }
+        if scope.cls is None:
+            return {}
+        return {name: value for other, name, value in self._wrapped_on_self[id(scope.cls)] if other is not scope}
+
+    def _wrapped_by_class(self) -> defaultdict[int, list[tuple[Scope, str, Value]]]:
+        """The wrapped models that the last reading found on `self`, each with the method that wrapped it."""
+        found = defaultdict(list)
+        for scope, flow in self.flows:
+            for name, value in flow.environment.items():
+                if name.startswith("self.") and value.wrapped:
+                    found[id(scope.cls)].append((scope, name, value))
+        return found
+
+    def _passed(self) -> defaultdict[tuple[str, int | str], list[Value]]:
+        """What the last reading saw passed to each argument of each function, by name and position or keyword."""
+        passed: defaultdict[tuple[str, int | str], list[Value]] = defaultdict(list)
+        for flow in self.everywhere:
+            for key, values in flow.passed.items():
+                passed[key] += values
+        return passed
 
     def _models_given(self, scope: Scope, known: Environment) -> Environment:
         """The arguments of a function, with those named as wrapped models that are so in every call of this file."""
         called = scope.cls.name if scope.cls is not None and scope.name == "__init__" else scope.name
         for position, parameter in enumerate(scope.parameters):
-            given = [
-                value
-                for flow in self.everywhere
-                for key in ((called, position), (called, parameter.arg))
-                for value in flow.passed.get(key, [])
-            ]
+            given = self._given[called, position] + self._given[called, parameter.arg]
             if given and all(value.wrapped for value in given):
                 known[parameter.arg] = union(given)._replace(device=True)
         return known

@@ -68,6 +68,17 @@ class Program:
         self.scopes = list(self._scopes())
 
     @cached_property
+    def _by_name(self) -> dict[str, list[Scope]]:
+        found: dict[str, list[Scope]] = {}
+        for scope in self.scopes:
+            found.setdefault(scope.name, []).append(scope)
+        return found
+
+    def named(self, name: str) -> list[Scope]:
+        """The scopes of that name."""
+        return self._by_name.get(name, [])
+
+    @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 

@@ -46,7 +46,7 @@ def _is_fully_shard(name: str) -> bool:
 
 def _sharded_arguments(called: str, program: Program) -> set[int]:
     """The positions of the arguments that a function of this file always passes to fully_shard."""
-    functions = [scope for scope in program.scopes if scope.name == called and isinstance(scope.node, FUNCTIONS)]
+    functions = [scope for scope in program.named(called) if isinstance(scope.node, FUNCTIONS)]
     if len(functions) != 1 or functions[0].cls is not None:
         return set()
     arguments = [given.arg for given in functions[0].node.args.args]  # type: ignore[union-attr]

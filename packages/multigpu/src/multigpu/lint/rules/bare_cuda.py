@@ -27,11 +27,12 @@ def check(reading: Reading) -> Iterator[Found]:
         if program.of_tests and not scope.is_module:
             continue  # a test asks for its GPU on purpose
         entered = _lines_inside_a_device(scope, program)
+        wrapped = _in_data_parallel(scope)
         constants = {**of_file, **named_devices(scope.node)}
         for node in scope.nodes:
             if not isinstance(node, ast.Call) or device_asked_for(node, program.names, constants) != "cuda":
                 continue
-            if node.lineno not in entered and not _current_is_right(node, scope, program):
+            if node.lineno not in entered and not (node in wrapped or _current_is_right(node, scope, program)):
                 yield (
                     node,
                     ".cuda() without a device" if method_of(node) == "cuda" else 'device "cuda" without a number',
@@ -51,7 +52,7 @@ def _lines_inside_a_device(scope: Scope, program: Program) -> set[int]:
 
 def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
     """Whether the current device is the right one; docs/linter.md has the reasons."""
-    if scope.name in ("cuda", "to", "_apply") or _in_data_parallel(node, scope):
+    if scope.name in ("cuda", "to", "_apply") or "DataParallel" in ast.unparse(node):
         return True
     if scope.in_loader or scope.name in program.started_in_threads:
         return False  # a worker of a DataLoader may not touch a GPU, and a new thread starts on GPU 0
@@ -68,7 +69,7 @@ def _current_is_right(node: ast.Call, scope: Scope, program: Program) -> bool:
     return scope.kind in (DRIVER, DATA) or chooses or matches(MODEL, last_name(held))
 
 
-def _in_data_parallel(node: ast.Call, scope: Scope) -> bool:
-    """Whether it moves a model that DataParallel wraps, before or after: such a model belongs on the current device."""
+def _in_data_parallel(scope: Scope) -> set[ast.AST]:
+    """The nodes inside a call of DataParallel: a model that it wraps, then or later, belongs on the current device."""
     wrappers = [call for call in scope.nodes if isinstance(call, ast.Call) and "DataParallel" in last_name(call)]
-    return "DataParallel" in ast.unparse(node) or any(part is node for call in wrappers for part in ast.walk(call))
+    return {part for call in wrappers for part in ast.walk(call)}
