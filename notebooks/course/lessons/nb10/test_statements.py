@@ -1,9 +1,7 @@
-"""What the prose of notebook 10 says and no output of it shows: run here, and held word for word."""
-
-from pathlib import Path
+"""Numbers and statements in the prose of notebook 10 that no output shows, computed and run again."""
 
 import torch
-from stored import Notebook
+from told import says
 from torch import distributed, nn
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
@@ -14,14 +12,6 @@ import vgpu
 from course.kit.ranks import ranks
 from course.kit.sent import Sent
 from course.lessons.nb10.puzzles.fullest_rank import fullest_rank
-
-(PATH,) = Path(__file__).resolve().parents[3].glob("10_*.ipynb")
-
-
-def says(words):
-    """Whether `words` stand in the prose, wherever its lines break."""
-    prose = " ".join(text for _, text in Notebook.read(PATH).prose)
-    return " ".join(words.split()) in " ".join(prose.split())
 
 
 def sharded(layers, **options):
@@ -49,8 +39,8 @@ def test_what_each_plan_sends():
     assert of_two_ranks() == [8, 4]  # an all_reduce is a gather and a reduce_scatter: 4 of each would be DDP's
     assert of_two_ranks(reshard_after_forward=False) == [4, 4]
     assert of_two_ranks(layers=False) == [1, 1]
-    assert says("FSDP sends half as much again") and says("it sends as much as DDP, and needs more memory")
-    assert says("so all layers are one group")
+    assert says("10", "FSDP sends half as much again") and says("10", "it sends as much as DDP, and needs more memory")
+    assert says("10", "so all layers are one group")
 
 
 def bytes_of_a_step(dtype):
@@ -68,7 +58,7 @@ def test_what_mixed_precision_sends():
     with vgpu.virtual_gpus(2):
         for dtype, ratio in ((torch.float32, 1.5), (torch.bfloat16, 1.0)):
             assert ranks(2)(bytes_of_a_step)(dtype) == [ratio, ratio]
-    assert says("a step sends as much as DDP in float32 does, and no longer 1.5 times as much")
+    assert says("10", "a step sends as much as DDP in float32 does, and no longer 1.5 times as much")
 
 
 def whole_after_forward():
@@ -82,7 +72,7 @@ def whole_after_forward():
 def test_what_is_whole_after_a_forward():
     with vgpu.virtual_gpus(2):
         assert ranks(2)(whole_after_forward)() == [[True, False]] * 2
-    assert says("After a forward without backward, the parameters of the outermost module are still whole")
+    assert says("10", "After a forward without backward, the parameters of the outermost module are still whole")
 
 
 def test_an_emptied_buffer_stays_empty():
@@ -95,18 +85,18 @@ def test_an_emptied_buffer_stays_empty():
         torch.use_deterministic_algorithms(False)
     norm.reset_parameters()
     assert norm.positions.isnan().all() and not norm.weight.isnan().any()
-    assert says("`to_empty` also empties buffers") and says("`reset_parameters` may leave them so")
+    assert says("10", "`to_empty` also empties buffers") and says("10", "`reset_parameters` may leave them so")
 
 
 def test_how_long_nccl_waits():
     assert distributed.distributed_c10d._get_default_timeout("nccl").total_seconds() == 600
-    assert says("NCCL by itself would wait for ten minutes")
+    assert says("10", "NCCL by itself would wait for ten minutes")
 
 
 def test_sixteen_bytes_for_every_weight():
     weights = 1000 * 1000
     assert fullest_rank([(1000, 1000)], 8) == 16 * weights // 8 + 8 * weights
-    assert says("What sharding divides is 16 bytes for every weight")
-    assert says("16 bytes for every weight are 16 GB. Under DDP each rank keeps them all")
-    assert says("4 GB more: 20 GB, or 16 GB with `gradient_as_bucket_view=True`")
-    assert says("Under `fully_shard` eight ranks keep 2 GB each")
+    assert says("10", "What sharding divides is 16 bytes for every weight")
+    assert says("10", "16 bytes for every weight are 16 GB. Under DDP each rank keeps them all")
+    assert says("10", "4 GB more: 20 GB, or 16 GB with `gradient_as_bucket_view=True`")
+    assert says("10", "Under `fully_shard` eight ranks keep 2 GB each")

@@ -1,4 +1,4 @@
-"""What notebook 09 says of addresses and interfaces, where no cell of its shows it."""
+"""Numbers and statements in the prose of notebook 09 that no output shows, computed and run again."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_statements_dataparallel import says
+from told import says
 from torch import distributed
 
 NCCL = Path(torch.__file__).parents[1] / "nvidia" / "nccl" / "lib" / "libnccl.so.2"

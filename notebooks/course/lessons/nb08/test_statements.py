@@ -1,4 +1,4 @@
-"""What notebook 08 says of ranks that wait, where no cell of its shows it."""
+"""Numbers and statements in the prose of notebook 08 that no output shows, computed and run again."""
 
 import mmap
 import re
@@ -7,25 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_statements_dataparallel import says
+from told import notebook, says
 from torch import distributed, nn
 from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from torch.nn.parallel import DistributedDataParallel
 
-import vgpu
 from course.kit.ranks import RanksFailed, ranks
 from course.lessons.nb08.puzzles.missing_ranks import missing_ranks
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.parallel import reduce_loss
 
-NOTEBOOK = next(Path(__file__).parents[3].glob("08_*.ipynb"))
+pytestmark = pytest.mark.virtual_gpus(2)
 TORCH = Path(torch.__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def two_gpus():
-    with vgpu.virtual_gpus(2):
-        yield
 
 
 def test_default_time_outs():
@@ -40,7 +33,7 @@ def test_variables_are_those_that_torch_reads():
     library = TORCH / "lib" / "libtorch_cpu.so"
     if not library.exists():
         pytest.skip("the library of torch has a different name on this system")
-    names = set(re.findall(r"\bTORCH_[A-Z_]+", NOTEBOOK.read_text(encoding="utf-8")))
+    names = set(re.findall(r"\bTORCH_[A-Z_]+", notebook("08").text))
     assert len(names) >= 9
     headers = "".join(
         (TORCH / "include/torch/csrc/distributed/c10d" / name).read_text(encoding="utf-8")

@@ -1,38 +1,18 @@
-"""What the prose of notebook 07 says and no output of it shows: run here on two ranks, and held word for word."""
-
-import functools
-from pathlib import Path
+"""Numbers and statements in the prose of notebook 07 that no output shows, computed and run again."""
 
 import pytest
 import torch
 import torch.nn.functional as F
-from stored import Notebook
+from told import output, says
 from torch import distributed, nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-import vgpu
-from course.kit.files import NOTEBOOKS, SCRIPTS
+from course.kit.files import SCRIPTS
 from course.kit.ranks import RanksFailed, ranks
 from course.lessons.nb07.puzzles.normalise import normalise
 
-PATH = next(NOTEBOOKS.glob("07_*.ipynb"))
-
-
-@functools.cache
-def prose() -> str:
-    return " ".join(" ".join(text for _, text in Notebook.read(Path(PATH)).prose).split())
-
-
-def says(words: str) -> bool:
-    """Whether `words` stand in the prose of the notebook, wherever its lines break."""
-    return " ".join(words.split()) in prose()
-
-
-@pytest.fixture(autouse=True)
-def two_gpus():
-    with vgpu.virtual_gpus(2):
-        yield
+pytestmark = pytest.mark.virtual_gpus(2)
 
 
 def test_weights_and_buffers_are_those_of_rank_0_also_in_eval_mode():
@@ -55,10 +35,10 @@ def test_weights_and_buffers_are_those_of_rank_0_also_in_eval_mode():
 
     assert ranks(2)(look)() == [(0.0, 0.0), (0.0, 0.0)]
     assert says(
-        "DDP sends the buffers of rank 0 to all ranks before each forward of training, and also before the first"
+        "07", "DDP sends the buffers of rank 0 to all ranks before each forward of training, and also before the first"
     )
-    assert says("The first `ddp(x)` after a training step sends buffers, also in `eval()` mode.")
-    assert says("When DDP wraps a net, it sends the weights and buffers of rank 0 to all others")
+    assert says("07", "The first `ddp(x)` after a training step sends buffers, also in `eval()` mode.")
+    assert says("07", "When DDP wraps a net, it sends the weights and buffers of rank 0 to all others")
 
 
 def test_sync_batch_norm_is_the_exercise_and_one_process():
@@ -76,7 +56,7 @@ def test_sync_batch_norm_is_the_exercise_and_one_process():
     refused = ranks(2, device="cpu")(lambda: nn.SyncBatchNorm(1)(rows))
     with pytest.raises(RanksFailed, match="SyncBatchNorm expected input tensor to be on GPU"):
         refused()
-    assert says("It asks for GPUs, and virtual ones will do.")
+    assert says("07", "It asks for GPUs, and virtual ones will do.")
 
 
 def test_a_sum_over_four_ranks_gives_a_quarter():
@@ -87,7 +67,7 @@ def test_a_sum_over_four_ranks_gives_a_quarter():
 
     rows = torch.arange(8.0).view(8, 1)
     assert [ranks(count, device="cpu")(gradient)(rows)[0] / rows.sum().item() for count in (2, 4)] == [0.5, 0.25]
-    assert says("two ranks give half of the gradient of one process, and four give a quarter")
+    assert says("07", "two ranks give half of the gradient of one process, and four give a quarter")
 
 
 def test_no_sync_around_backward_alone_sends_every_time():
@@ -110,7 +90,7 @@ def test_no_sync_around_backward_alone_sends_every_time():
 
     on_ranks = ranks(2, device="cpu")(messages)
     assert (on_ranks(True), on_ranks(False)) == ([0, 0], [1, 1])
-    assert says("For the same reason `no_sync` belongs around forward *and* backward.")
+    assert says("07", "For the same reason `no_sync` belongs around forward *and* backward.")
 
 
 def test_the_first_step_has_one_bucket_and_the_default_is_25_mib():
@@ -128,8 +108,8 @@ def test_the_first_step_has_one_bucket_and_the_default_is_25_mib():
         return sent, DistributedDataParallel(nn.Linear(1, 1)).bucket_bytes_cap
 
     assert ranks(2, device="cpu")(buckets)() == [([0, 0, 1], 25 * 2**20)] * 2
-    assert says("*Today* (torch 2.11 to 2.15) the first step of a run has a single bucket.")
-    assert says("into *buckets*, of 25 MiB by default")
+    assert says("07", "*Today* (torch 2.11 to 2.15) the first step of a run has a single bucket.")
+    assert says("07", "into *buckets*, of 25 MiB by default")
 
 
 def test_over_gloo_nobody_notices_that_two_ranks_use_one_gpu():
@@ -141,16 +121,10 @@ def test_over_gloo_nobody_notices_that_two_ranks_use_one_gpu():
         return x.item()
 
     assert ranks(2, joined=False)(begin)() == [2.0, 2.0]
-    assert says("Over gloo nobody notices")
+    assert says("07", "Over gloo nobody notices")
 
 
 def test_the_script_is_shown_whole_and_has_run():
-    (shown,) = [
-        output.text
-        for cell in Notebook.read(Path(PATH)).node.cells
-        if "SCRIPTS" in cell.source and "subprocess.run" in cell.source
-        for output in cell.outputs
-    ]
-    text, _, ran = shown.partition("--- run on two GPUs:")
+    text, _, ran = output("07", "subprocess.run").partition("--- run on two GPUs:")
     assert text.strip() == (SCRIPTS / "train_ddp.py").read_text(encoding="utf-8").strip()
     assert ran.strip().startswith("4 epochs")

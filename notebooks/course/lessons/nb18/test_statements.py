@@ -1,0 +1,76 @@
+"""Numbers and statements in the prose of notebook 18 that no output shows, computed and run again."""
+
+import re
+
+import pytest
+import torch
+from told import notebook, output, prose, says
+from torch import nn
+
+from course.kit import guide_2017 as guide
+from course.lessons.nb18.puzzles.in_numpy import BestBoxes, in_numpy
+
+pytestmark = pytest.mark.virtual_gpus(2)
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+def comments():
+    """The author's comments in the three listings."""
+    lines = [line for name in guide.LISTINGS for line in guide.listing(name).splitlines()]
+    return {line.split("#")[-1].strip() for line in lines if "#" in line and CHINESE.search(line)}
+
+
+def code_of(line):
+    return "".join(line.split("#")[0].split())
+
+
+def test_every_comment_of_the_author_is_translated():
+    assert comments() == set(guide.COMMENTS)
+
+
+@pytest.mark.parametrize("words", guide.COMMENTS.values())
+def test_gives_every_translation(words):
+    said = re.sub(r"[*\"`]", "", prose("18")).lower()
+    assert words.lower() in said
+
+
+def test_quotes_the_lines_of_the_guide():
+    """In its python blocks: each line is in the listings, as the guide printed it or as it was before."""
+    texts = [text for _, text in notebook("18").prose]
+    blocks = [block for text in texts for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+    printed = {code_of(line) for name in guide.LISTINGS for line in guide.listing(name).splitlines()}
+    undone = {code_of(line) for name in guide.LISTINGS for line in _undone(guide.listing(name)).splitlines()}
+    old = {code_of(line.replace("#", "", 1)) for name in guide.LISTINGS for line in guide.listing(name).splitlines()}
+    ours = {"...", "", code_of("v = torch.from_numpy(x).to(like.device)")}
+    quoted = {code_of(line) for block in blocks for line in block.splitlines()} - ours
+    quoted |= {code_of("return cls_prob, bbox_pred, rois")}  # a comment of the listing
+    assert len(blocks) == 7 and len(quoted) > 15
+    assert quoted <= printed | undone | old, quoted - printed - undone - old
+
+
+def _undone(text):
+    for old, new in (guide.SLIP, *guide.UNDONE):
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_two_repairs_that_leave_the_message_as_it_was():
+    endings = [line[23:] for line in output("18", "order = [").splitlines()]
+    assert len(endings) == 8 and endings[1] == endings[2] == endings[3]
+    assert len(set(endings)) == 6 and endings[-1].startswith("right")
+    assert says("18", "Seven repairs were needed, and after two of them the message stayed exactly the same")
+
+
+def test_the_patch_of_parallel_apply_alone_would_have_cured_all_eight():
+    """The guide's worker enters the device of the module, whatever its inputs are."""
+    replicas = nn.parallel.replicate(guide.build(guide.before()), [0, 1])
+    for k, replica in enumerate(replicas):
+        with torch.cuda.device(k):
+            assert replica(*guide.blob(k)).get_device() == k
+    assert says("18", "that change alone would have cured all eight")
+
+
+def test_the_layer_of_the_exercise_is_right_in_any_thread():
+    scores = torch.rand(5, device="cuda:1")
+    boxes, labels, _ = in_numpy(BestBoxes(2), scores, torch.rand(5, 4), ["disc"])
+    assert boxes.device == labels.device == scores.device and labels.dtype == torch.int64
