@@ -7,7 +7,8 @@ from multigpu.lint import lint, source
 
 ROOT = Path(__file__).resolve().parents[1]
 FOUND = [path for room in ("frcnn_lite", "notebooks/course") for path in source.find(str(ROOT / room))]
-FILES = [path for path in FOUND if "tests" not in path.parts]
+# Wrong answers of puzzles are what the linter looks for.
+FILES = [path for path in FOUND if not {"tests", "puzzles"} & {*path.parts} and not path.name.startswith("test_")]
 
 
 def test_our_own_code_is_clean():

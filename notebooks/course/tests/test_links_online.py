@@ -93,7 +93,7 @@ def test_the_cell_brings_the_course_along(monkeypatch, tmp_path):
     exec(BOOTSTRAP.format(repo="me/it"), {})
     projects = [Path(part) for part in installed if os.path.isabs(part) and part != sys.executable]
     assert [(project / "pyproject.toml").exists() for project in projects] == [True, True, True]
-    assert (Path(sys.path[0]) / "course" / "setup.py").exists()
+    assert (Path(sys.path[0]) / "course" / "kit" / "setup.py").exists()
 
 
 def test_an_address_that_is_not_one_is_refused(capsys, monkeypatch):

@@ -90,7 +90,7 @@ def _aligned(rois: Tensor, bins: int, cells: int, aligned: bool) -> Panel:
 
 def _middle(weights: Tensor) -> tuple[float, float]:
     """Where the cells lie on average, in pixels (x, y)."""
-    at = STRIDE * (torch.arange(len(weights)) + 0.5)
+    at = STRIDE * (torch.arange(len(weights)) + 0.5)  # noqa: FL002 drawn on the CPU
     return tuple((weights.sum(dim) @ at / weights.sum()).item() for dim in (0, 1))  # type: ignore[return-value]
 
 

@@ -24,7 +24,7 @@ def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale
     if not (1 <= height <= 12 and 1 <= width <= 12 and 1 <= bins <= 4 and len(box) == 4):
         got = f"{tuple(plane.shape)}, {bins}, {box}"
         raise ValueError(f"want at most 12 x 12 cells, 1 to 4 bins, a box of 4; got {got}")
-    rois = torch.tensor([[0.0, *box]])
+    rois = torch.tensor([[0.0, *box]])  # noqa: FL002 drawn on the CPU
     _, rows, columns = roi_bins(rois, (height, width), bins, bins, spatial_scale)
     pooled, argmax = roi_pool_with_argmax(plane.float()[None, None], rois, bins, spatial_scale)
     exact = rois[0, 1:] * spatial_scale

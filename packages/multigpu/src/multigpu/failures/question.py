@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from math import fsum  # in the order of a set, which differs from run to run, a plain sum rounds differently
 from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
@@ -113,13 +114,13 @@ def by_symptom(plain: str, demand: Demand | None = None) -> list[Failure]:
     scores: dict[Failure, float] = {}
     for entry, symptoms in _symptoms():
         for words in symptoms:
-            shared = sum(weight[word] for word in words & asked)
+            shared = fsum(weight[word] for word in words & asked)
             unsaid = (words & implied) - asked if len(words & asked) > 1 else frozenset()
-            meant = shared + sum(rarity[word] for word in unsaid)
-            named = meant / sum(rarity.get(word, rarity[""]) for word in words)
+            meant = shared + fsum(rarity[word] for word in unsaid)
+            named = meant / fsum(rarity.get(word, rarity[""]) for word in words)
             same = words & COMPLAINTS <= complaint and (not complaint or bool(words & complaint))
             enough = named > demand.named and len((words & asked) - DOMAIN) >= demand.telling
-            explained = demand.explained * (OTHER_COMPLAINT if words & complaint else 1.0) * sum(weight.values())
+            explained = demand.explained * (OTHER_COMPLAINT if words & complaint else 1.0) * fsum(weight.values())
             if (enough if len(words) > 2 else words <= asked) and shared > explained:
                 score = shared * named**2 * (1.0 if same else OTHER_COMPLAINT)
                 scores[entry] = max(scores.get(entry, 0.0), score)
@@ -156,8 +157,8 @@ def _likeness(text: str) -> list[tuple[Failure, float]]:
     held, frequency = _words_of_entries()
     # A word that no entry has weighs most: a question about something else must not get an answer.
     weights = {word: math.log((1 + len(held)) / (1 + frequency[word])) for word in _words(text)}
-    total = sum(weights.values()) or 1.0
-    shares = [(entry, sum(weights[word] for word in weights.keys() & words) / total) for entry, words in held.items()]
+    total = fsum(weights.values()) or 1.0
+    shares = [(entry, fsum(weights[word] for word in weights.keys() & words) / total) for entry, words in held.items()]
     return sorted(shares, key=lambda pair: -pair[1])
 
 
