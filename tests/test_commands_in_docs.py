@@ -51,6 +51,7 @@ NOT_RUN = {
     "python -m course face": "it writes README.md and its picture, which the course's tests compare",
     "python -m course failures_page": "it writes notebooks/failures.ipynb, which the course's tests compare",
     "python -m multigpu.failures.page": "it writes packages/multigpu/docs/failures.md, which its tests compare",
+    "python tests/test_texts.py": "it writes answers.txt of packages/multigpu/tests/texts, which its tests compare",
     "python notebooks/posts/verdicts/table.py": "it writes docs/verdicts.md, which a test beside it compares",
     "python -m frcnn_lite train --data digits": "the README has it with an end",
     "python -m torch.distributed.launch --nproc_per_node=2 train.py": "a command of a post, of 2019",

@@ -198,8 +198,13 @@ def test_the_site_is_small_and_complete(site):
 
 
 def test_commands_are_shown_as_they_must_be_typed(site):
-    """No option has a typographic dash, and no `__init__` has lost its underscores to bold letters."""
-    changed = re.compile(r"(?<=\s)[–—]+[a-z]\w*|<strong>(?:init|new|len|getattr|dict|file|version|name|main)</strong>")
+    """No option has a typographic dash, and no `__init__` has lost its underscores to bold letters.
+
+    The name of an argument is bold, too, and a dash or a type comes after it.
+    """
+    changed = re.compile(
+        r"(?<=\s)[–—]+[a-z]\w*|<strong>(?:init|new|len|getattr|dict|file|version|name|main)</strong>(?! [(–])"
+    )
     for page in pages(site):
         text = (site / page).read_text(encoding="utf-8")
         assert changed.findall(text[text.find("<article") : text.rfind("</article")]) == [], page

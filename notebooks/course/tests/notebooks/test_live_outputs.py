@@ -16,7 +16,7 @@ from course.kit.live import WIDGET_VIEW, still_outputs
 
 ROOT = Path(__file__).resolve().parents[4]
 CELLS = [
-    "from course import figures, learn\nfrom course.tools.failures_search import search",
+    "from course.kit import figures, learn\nfrom course.tools.failures_search import search",
     "learn.predict('99.rows', 'How many of `10` rows?', [10, 5])",
     "learn.reveal('99.rows', 5)",
     "figures.sliders(lambda rows: figures.Canvas(10, 10, 'Rows', f'{rows} rows').figure(), rows=(1, 9, 3))",

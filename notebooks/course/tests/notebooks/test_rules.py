@@ -103,7 +103,7 @@ def good_cells():
     return [
         new_markdown_cell(TOP),
         code(
-            "from course import learn\nfrom course.kit.setup import setup\n\ngpus = setup(gpus=2)",
+            "from course.kit import learn\nfrom course.kit.setup import setup\n\ngpus = setup(gpus=2)",
             stdout("2 virtual\n"),
             tags=["setup"],
         ),
