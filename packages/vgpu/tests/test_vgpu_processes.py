@@ -181,7 +181,11 @@ class TestCommandLine:
         assert stopped.value.code == 2 and f"gpus must be from 1 to 64, got {gpus}" in capsys.readouterr().err
 
     def test_a_missing_script(self):
-        done = run("--force", "nowhere.py")
+        quiet = {
+            **os.environ,
+            "PYTHONWARNINGS": "ignore:Failed to initialize NumPy",
+        }  # torch says so where there is none
+        done = run("--force", "nowhere.py", env=quiet)
         assert (done.returncode, done.stderr) == (2, "python -m vgpu: error: no such file: nowhere.py\n")
 
     def test_the_version(self, capsys):
