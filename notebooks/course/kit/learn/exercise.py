@@ -143,6 +143,8 @@ def show(value: Any, note: Callable[[Any], str] | None = None) -> str:
     """
     if isinstance(value, np.ndarray):
         return f"<array {value.shape}>"
+    if isinstance(value, np.generic):  # a number of NumPy, whose `device` is a word
+        return show(value.item(), note)
     if hasattr(value, "shape") and hasattr(value, "device"):
         more = "" if note is None else note(value)
         if value.shape == () and value.device.type == "cpu" and not more:

@@ -341,3 +341,7 @@ def test_a_mistake_that_raises_does_not_stop_the_search_for_the_one_that_was_mad
         Mistake("square", "you squared.", "", (lambda x: x * x,)),
     ]
     assert judge(replace(DOUBLE, mistakes=tuple(named)), lambda x: x**2).mistake is named[1]
+
+
+def test_a_number_of_numpy_is_shown_as_a_number():
+    assert "gave 2" in judge(replace(DOUBLE, mistakes=()), lambda x: np.float64(2.5)).words
