@@ -43,5 +43,5 @@ def by_the_remainder(rows, devices):
 
 
 @also(by_the_remainder)
-def by_the_remainder_2(rows, devices):
+def _(rows, devices):
     return devices - rows % devices

@@ -46,7 +46,7 @@ def current_device(x, k):
 
 
 @also(current_device)
-def current_device_2(x, k):
+def _(x, k):
     return x.to("cuda:0")
 
 

@@ -65,7 +65,7 @@ def rows_not_chunks(sizes: Sequence[int], devices: int) -> int:
 
 
 @also(rows_not_chunks)
-def rows_not_chunks_2(sizes, devices):
+def _(sizes, devices):
     return max(sizes) - min(sizes)
 
 
@@ -88,12 +88,12 @@ def only_the_first_piece(sizes, devices):
 
 
 @also(only_the_first_piece)
-def only_the_first_piece_2(*given):
+def _(*given):
     return _first_piece_if(_has_fewer_rows, *given)
 
 
 @also(only_the_first_piece)
-def only_the_first_piece_3(*given):
+def _(*given):
     return _first_piece_if(_has_fewer_pieces, *given)
 
 

@@ -79,7 +79,7 @@ def judges_all_by_the_first(state: Mapping[str, Tensor], prefix: str = "module")
 
 
 @also(judges_all_by_the_first)
-def judges_all_by_the_first_2(*given):
+def _(*given):
     return judges_all_by_the_first(*given, prefix="module.")
 
 

@@ -112,7 +112,7 @@ def the_current_device(layer: nn.Linear, array: np.ndarray) -> Tensor:
 
 
 @also(the_current_device)
-def the_current_device_2(*given):
+def _(*given):
     return _first_parameter_or(lambda: torch.device("cuda", torch.cuda.current_device()))(*given)
 
 

@@ -73,7 +73,7 @@ def in_the_order_of_the_dict_(blobs: Sequence[Mapping[str, Any]], names: Sequenc
 
 
 @also(in_the_order_of_the_dict)
-def in_the_order_of_the_dict_3(blobs, names):
+def _(blobs, names):
     return [[blob[name] for name in sorted(names)] for blob in blobs]
 
 

@@ -202,7 +202,7 @@ def mean_of_means(model, inputs, steps):
 
 
 @also(mean_of_means)
-def mean_of_means_2(model, inputs, steps):
+def _(model, inputs, steps):
     return _loop(
         model,
         inputs,
@@ -223,12 +223,12 @@ def not_divided(model, inputs, steps):
 
 
 @also(not_divided)
-def not_divided_2(model, inputs, steps):
+def _(model, inputs, steps):
     return _loop(model, inputs, steps, backward=lambda parts: parts[0].sum())
 
 
 @also(not_divided)
-def not_divided_3(model, inputs, steps):
+def _(model, inputs, steps):
     return _loop(model, inputs, steps, loss=lambda parts: parts[0].sum() / len(parts[0]))
 
 
@@ -243,7 +243,7 @@ def a_copy_is_not_a_replica(model: nn.Module, inputs: Sequence[Sequence[Tensor]]
 
 
 @also(a_copy_is_not_a_replica)
-def a_copy_is_not_a_replica_2(model, inputs, steps):
+def _(model, inputs, steps):
     return _loop(model, inputs, steps, replicas=_with_a_copy)
 
 
@@ -271,7 +271,7 @@ def gradients_kept(model, inputs, steps):
 
 
 @also(gradients_kept)
-def gradients_kept_2(model, inputs, steps):
+def _(model, inputs, steps):
     return _loop(model, inputs, steps, clears=False, clears_after=True)
 
 

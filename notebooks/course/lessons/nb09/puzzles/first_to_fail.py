@@ -83,12 +83,12 @@ def the_first_in_the_list(reports: Sequence[Report]) -> int:
 
 
 @also(the_first_in_the_list)
-def the_first_in_the_list_2(reports):
+def _(reports):
     return reports[-1][0]
 
 
 @also(the_first_in_the_list)
-def the_first_in_the_list_3(reports):
+def _(reports):
     return min(reports)[0]
 
 

@@ -124,7 +124,7 @@ def never_fails(program: Align) -> bool:
 
 
 @also(never_fails)
-def never_fails_2(*given):
+def _(*given):
     return _one_value(1e-5, *given)
 
 
@@ -157,12 +157,12 @@ def too_tolerant(*given):
 
 
 @also(too_tolerant)
-def too_tolerant_2(*given):
+def _(*given):
     return _within(8.5, *given)
 
 
 @also(too_tolerant)
-def too_tolerant_3(*given):
+def _(*given):
     return _within(11, *given)
 
 

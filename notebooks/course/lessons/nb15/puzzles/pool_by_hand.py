@@ -176,10 +176,10 @@ def the_maximum_of_nothing(*given):
 
 
 @also(the_maximum_of_nothing)
-def the_maximum_of_nothing_2(*given):
+def _(*given):
     return _empty_bins(torch.amax, *given)
 
 
 @also(the_maximum_of_nothing)
-def the_maximum_of_nothing_3(*given):
+def _(*given):
     return _empty_bins(_minus_infinity, *given)

@@ -119,7 +119,7 @@ def every_winner_paid(*given):
 
 
 @also(every_winner_paid)
-def every_winner_paid_2(*given):
+def _(*given):
     return _shared_out(_anywhere_on_the_map, *given)
 
 

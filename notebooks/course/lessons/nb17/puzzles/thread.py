@@ -154,12 +154,12 @@ def the_regions_number_for_its_image(*given):
 
 
 @also(the_regions_number_for_its_image)
-def the_regions_number_for_its_image_2(*given):
+def _(*given):
     return _pools(image=lambda images, r, n: r % n)(*given)
 
 
 @also(the_regions_number_for_its_image)
-def the_regions_number_for_its_image_3(*given):
+def _(*given):
     return _pools(image=lambda images, r, n: 0)(*given)
 
 

@@ -77,17 +77,17 @@ def epsilon_below_the_line(labels: Tensor, classes: int) -> Tensor:
 
 
 @also(epsilon_below_the_line)
-def epsilon_below_the_line_2(*given):
+def _(*given):
     return _weighed(lambda foreground, background: foreground / background if background else 1)(*given)
 
 
 @also(epsilon_below_the_line)
-def epsilon_below_the_line_3(*given):
+def _(*given):
     return _weighed(lambda foreground, background: foreground / background.clamp(min=1))(*given)
 
 
 @also(epsilon_below_the_line)
-def epsilon_below_the_line_4(*given):
+def _(*given):
     return _weighed(lambda foreground, background: (foreground + 1e-4) / (background + 1e-4))(*given)
 
 
@@ -104,7 +104,7 @@ def no_guard(labels: Tensor, classes: int) -> Tensor:
 
 
 @also(no_guard)
-def no_guard_2(*given):
+def _(*given):
     return _weighed(lambda foreground, background: foreground / background if foreground else 1)(*given)
 
 
@@ -142,5 +142,5 @@ def on_the_current_device(labels, classes):
 
 
 @also(on_the_current_device)
-def on_the_current_device_2(labels, classes):
+def _(labels, classes):
     return class_weights(labels, classes).cpu()

@@ -112,7 +112,7 @@ def entered_the_device(*given):
 
 
 @also(entered_the_device)
-def entered_the_device_2(*given):
+def _(*given):
     return _brought(lambda result, scores: result.cuda(scores.get_device()))(*given)
 
 

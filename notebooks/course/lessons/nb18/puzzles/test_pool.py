@@ -136,7 +136,7 @@ def the_first_GPU_only(*given):
 
 
 @also(the_first_GPU_only)
-def the_first_GPU_only_2(*given):
+def _(*given):
     return _test_on(("cuda:0",), place=False)(*given)
 
 
@@ -181,7 +181,7 @@ def values_only(*given):
 
 
 @also(values_only)
-def values_only_2(*given):
+def _(*given):
     return _test_on(("cuda:1",), place=False)(*given)
 
 

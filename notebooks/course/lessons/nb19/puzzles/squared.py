@@ -253,7 +253,7 @@ def bare_cuda_in_backward(*given):
 
 
 @also(bare_cuda_in_backward)
-def bare_cuda_in_backward_2(*given):
+def _(*given):
     return _squaring(_home, _bare)(*given)
 
 
@@ -267,12 +267,12 @@ def bare_cuda_in_forward(*given):
 
 
 @also(bare_cuda_in_forward)
-def bare_cuda_in_forward_2(*given):
+def _(*given):
     return _squaring(_bare, _home)(*given)
 
 
 @also(bare_cuda_in_forward)
-def bare_cuda_in_forward_3(*given):
+def _(*given):
     return _squaring(_bare, _bare)(*given)
 
 
@@ -287,7 +287,7 @@ def left_on_the_CPU(*given):
 
 
 @also(left_on_the_CPU)
-def left_on_the_CPU_2(*given):
+def _(*given):
     return _squaring(_left, _left)(*given)
 
 
@@ -339,12 +339,12 @@ def the_derivative(*given):
 
 
 @also(the_derivative)
-def the_derivative_2(*given):
+def _(*given):
     return _differentiated(lambda x, grad: 2 * grad)(*given)
 
 
 @also(the_derivative)
-def the_derivative_3(*given):
+def _(*given):
     return _differentiated(lambda x, grad: 2 * x * x * grad)(*given)
 
 
@@ -359,7 +359,7 @@ def one_place_for_all_calls(x):
 
 
 @also(one_place_for_all_calls)
-def one_place_for_all_calls_2(x):
+def _(x):
     return _OnePlaceForEachDevice.apply(x)
 
 

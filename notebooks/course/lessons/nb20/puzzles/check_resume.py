@@ -181,12 +181,12 @@ def a_tolerance(*given):
 
 
 @also(a_tolerance)
-def a_tolerance_2(*given):
+def _(*given):
     return _about(1e-4)(*given)
 
 
 @also(a_tolerance)
-def a_tolerance_3(*given):
+def _(*given):
     return _about_relative(0.1)(*given)
 
 

@@ -75,7 +75,7 @@ def interleaved(out, x, groups):
 
 
 @also(interleaved)
-def interleaved_2(out, x, groups):
+def _(out, x, groups):
     return (out.unflatten(1, (-1, groups)) + x.unsqueeze(2)).flatten(1, 2)
 
 

@@ -61,5 +61,5 @@ def compensated(arrived: Sequence[tuple[int, float]]) -> float:
 
 
 @also(compensated)
-def compensated_2(arrived):
+def _(arrived):
     return math.fsum(value for _, value in sorted(arrived))

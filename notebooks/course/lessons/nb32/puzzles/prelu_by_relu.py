@@ -59,7 +59,7 @@ def one_slope_for_all(x, slopes):
 
 
 @also(one_slope_for_all)
-def one_slope_for_all_2(x, slopes):
+def _(x, slopes):
     return F.leaky_relu(x)
 
 
