@@ -111,9 +111,7 @@ def the_current_device(layer: nn.Linear, array: np.ndarray) -> Tensor:
     return torch.from_numpy(array).cuda()  # noqa: FL001 the mistake itself
 
 
-@also(the_current_device)
-def _(*given):
-    return _first_parameter_or(lambda: torch.device("cuda", torch.cuda.current_device()))(*given)
+also(the_current_device)(_first_parameter_or(lambda: torch.device("cuda", torch.cuda.current_device())))
 
 
 @wrong

@@ -153,14 +153,8 @@ def the_regions_number_for_its_image(*given):
     return _pools(image=lambda images, r, n: r)(*given)
 
 
-@also(the_regions_number_for_its_image)
-def _(*given):
-    return _pools(image=lambda images, r, n: r % n)(*given)
-
-
-@also(the_regions_number_for_its_image)
-def _(*given):
-    return _pools(image=lambda images, r, n: 0)(*given)
+also(the_regions_number_for_its_image)(_pools(image=lambda images, r, n: r % n))
+also(the_regions_number_for_its_image)(_pools(image=lambda images, r, n: 0))
 
 
 @wrong

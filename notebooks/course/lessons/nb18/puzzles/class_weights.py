@@ -76,19 +76,9 @@ def epsilon_below_the_line(labels: Tensor, classes: int) -> Tensor:
     return weights
 
 
-@also(epsilon_below_the_line)
-def _(*given):
-    return _weighed(lambda foreground, background: foreground / background if background else 1)(*given)
-
-
-@also(epsilon_below_the_line)
-def _(*given):
-    return _weighed(lambda foreground, background: foreground / background.clamp(min=1))(*given)
-
-
-@also(epsilon_below_the_line)
-def _(*given):
-    return _weighed(lambda foreground, background: (foreground + 1e-4) / (background + 1e-4))(*given)
+also(epsilon_below_the_line)(_weighed(lambda foreground, background: foreground / background if background else 1))
+also(epsilon_below_the_line)(_weighed(lambda foreground, background: foreground / background.clamp(min=1)))
+also(epsilon_below_the_line)(_weighed(lambda foreground, background: (foreground + 1e-4) / (background + 1e-4)))
 
 
 @wrong
@@ -103,9 +93,7 @@ def no_guard(labels: Tensor, classes: int) -> Tensor:
     return weights
 
 
-@also(no_guard)
-def _(*given):
-    return _weighed(lambda foreground, background: foreground / background if foreground else 1)(*given)
+also(no_guard)(_weighed(lambda foreground, background: foreground / background if foreground else 1))
 
 
 @wrong

@@ -111,9 +111,7 @@ def entered_the_device(*given):
     return _brought(_entered)(*given)
 
 
-@also(entered_the_device)
-def _(*given):
-    return _brought(lambda result, scores: result.cuda(scores.get_device()))(*given)
+also(entered_the_device)(_brought(lambda result, scores: result.cuda(scores.get_device())))
 
 
 @wrong

@@ -135,9 +135,7 @@ def the_first_GPU_only(*given):
     return _test_on(("cuda:0",))(*given)
 
 
-@also(the_first_GPU_only)
-def _(*given):
-    return _test_on(("cuda:0",), place=False)(*given)
+also(the_first_GPU_only)(_test_on(("cuda:0",), place=False))
 
 
 @wrong
@@ -180,9 +178,7 @@ def values_only(*given):
     return _test_on(BOTH, place=False)(*given)
 
 
-@also(values_only)
-def _(*given):
-    return _test_on(("cuda:1",), place=False)(*given)
+also(values_only)(_test_on(("cuda:1",), place=False))
 
 
 @wrong

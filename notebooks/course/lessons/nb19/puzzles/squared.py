@@ -252,9 +252,7 @@ def bare_cuda_in_backward(*given):
     return _squaring(_home, _current)(*given)
 
 
-@also(bare_cuda_in_backward)
-def _(*given):
-    return _squaring(_home, _bare)(*given)
+also(bare_cuda_in_backward)(_squaring(_home, _bare))
 
 
 @wrong
@@ -266,14 +264,8 @@ def bare_cuda_in_forward(*given):
     return _squaring(_current, _home)(*given)
 
 
-@also(bare_cuda_in_forward)
-def _(*given):
-    return _squaring(_bare, _home)(*given)
-
-
-@also(bare_cuda_in_forward)
-def _(*given):
-    return _squaring(_bare, _bare)(*given)
+also(bare_cuda_in_forward)(_squaring(_bare, _home))
+also(bare_cuda_in_forward)(_squaring(_bare, _bare))
 
 
 @wrong
@@ -286,9 +278,7 @@ def left_on_the_CPU(*given):
     return _over_the_cpu(*given)
 
 
-@also(left_on_the_CPU)
-def _(*given):
-    return _squaring(_left, _left)(*given)
+also(left_on_the_CPU)(_squaring(_left, _left))
 
 
 @also(left_on_the_CPU)
@@ -338,14 +328,8 @@ def the_derivative(*given):
     return _differentiated(lambda x, grad: x * grad)(*given)
 
 
-@also(the_derivative)
-def _(*given):
-    return _differentiated(lambda x, grad: 2 * grad)(*given)
-
-
-@also(the_derivative)
-def _(*given):
-    return _differentiated(lambda x, grad: 2 * x * x * grad)(*given)
+also(the_derivative)(_differentiated(lambda x, grad: 2 * grad))
+also(the_derivative)(_differentiated(lambda x, grad: 2 * x * x * grad))
 
 
 @wrong

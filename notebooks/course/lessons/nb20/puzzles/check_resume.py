@@ -180,14 +180,8 @@ def a_tolerance(*given):
     return _about(0.1)(*given)
 
 
-@also(a_tolerance)
-def _(*given):
-    return _about(1e-4)(*given)
-
-
-@also(a_tolerance)
-def _(*given):
-    return _about_relative(0.1)(*given)
+also(a_tolerance)(_about(1e-4))
+also(a_tolerance)(_about_relative(0.1))
 
 
 @wrong
