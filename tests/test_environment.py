@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import yaml
@@ -59,6 +60,17 @@ def test_every_dependency_is_locked_inside_its_range():
         (pin,) = lock[requirement.name]
         assert pin.operator == "=="
         assert pin.version in requirement.specifier, f"constraints.txt locks {requirement.name} outside {line}"
+
+
+def test_the_lock_admits_the_first_release_of_the_oldest_python():
+    """Debian 12 has Python 3.11.2, and some distributions ask for a later 3.11."""
+    oldest = f"{min(spec.version for spec in SpecifierSet(project()['requires-python']))}.0"
+    lock, too_new = locked(), []
+    for found in distributions():
+        asks = found.metadata.get("Requires-Python") or ""
+        if found.version in lock.get(found.name.lower(), ()) and oldest not in SpecifierSet(asks):
+            too_new.append(f"{found.name} {found.version} asks for Python {asks}")
+    assert too_new == []
 
 
 def test_uv_installs_the_packages_and_the_course_by_the_lock():
