@@ -1,0 +1,100 @@
+"""Answers to the exercises of notebook 05: right ones in an unusual form, and wrong ones that are nearly right."""
+
+import copy
+
+import pytest
+import torch
+from answers import assert_right, assert_wrong
+from torch import nn
+
+from course.lessons.nb05.puzzles.train import train
+
+pytestmark = pytest.mark.virtual_gpus(2)
+
+
+def loop_by_hand(model, inputs, steps):
+    """No `parallel_apply`: one replica after the other, each with a backward over the count of both."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses, total = [], sum(len(boxes) for _, boxes in inputs)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = 0.0
+        for k, replica in enumerate(nn.parallel.replicate(model, [0, 1])):
+            with torch.cuda.device(k):
+                part = replica(*inputs[k])[0].sum() / total
+                part.backward()
+            loss += part.item()
+        optimizer.step()
+        losses.append(loss)
+    return losses
+
+
+def two_models(model, inputs, steps):
+    """DDP by hand: a second model that is kept equal by adding its gradients up and copying the weights back."""
+    second = copy.deepcopy(model).to("cuda:1")
+    losses, total = [], sum(len(boxes) for _, boxes in inputs)
+    for _ in range(steps):
+        loss, gradients = 0.0, []
+        for net, (image, boxes) in zip((model, second), inputs, strict=True):
+            with torch.cuda.device(net.box.weight.device):
+                part = net(image, boxes)[0].sum() / total
+            gradients.append(torch.autograd.grad(part, [*net.parameters()]))
+            loss += part.item()
+        with torch.no_grad():
+            for weight, other, mine, its in zip(model.parameters(), second.parameters(), *gradients, strict=True):
+                weight -= 0.1 * (mine + its.to("cuda:0"))
+                other.copy_(weight)
+        losses.append(loss)
+    return losses
+
+
+def without_replicas(model, inputs, steps):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(steps):
+        outputs = [model(*arguments) for arguments in inputs]
+        loss = sum(s.sum() for s, _ in outputs) / sum(c.sum() for _, c in outputs)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def cleared_before_the_step(model, inputs, steps):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(steps):
+        outputs = nn.parallel.parallel_apply(nn.parallel.replicate(model, [0, 1]), inputs, devices=[0, 1])
+        sums, counts = nn.parallel.gather(outputs, 0)
+        loss = sums.sum() / counts.sum()
+        loss.backward()
+        optimizer.zero_grad()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+RIGHT = [
+    ("05.argument_lists", lambda blobs, names: tuple(tuple(blob[name] for name in names) for blob in blobs)),
+    ("05.train", loop_by_hand),
+    ("05.train", two_models),
+]
+WRONG = [  # with the name of the mistake, None where it has none
+    ("05.argument_lists", lambda blobs, names: ([blob[name] for name in names] for blob in blobs), "iterators"),
+    ("05.argument_lists", lambda blobs, names: [map(blob.get, names) for blob in blobs], "iterators"),
+    ("05.argument_lists", lambda blobs, names: [[b["im_data"], b["im_info"], b["gt_boxes"]] for b in blobs], None),
+    ("05.train", without_replicas, "on one GPU"),
+    ("05.train", cleared_before_the_step, "no step"),
+    ("05.train", lambda model, inputs, steps: train(copy.deepcopy(model), inputs, steps), "a copy is not a replica"),
+]
+
+
+@pytest.mark.parametrize(("key", "answer"), RIGHT)
+def test_right_in_an_unusual_form(key, answer):
+    assert_right(key, answer)
+
+
+@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
+def test_nearly_right_is_wrong(key, answer, name):
+    assert_wrong(key, answer, name)

@@ -1,0 +1,89 @@
+"""Answers to the exercises of notebook 22: right ones in an unusual form, and wrong ones that are nearly right."""
+
+import math
+
+import numpy as np
+import pytest
+from answers import assert_right, assert_wrong
+
+from course.lessons.nb22.puzzles.faults import faults
+
+
+def culprits_by_numpy(sums, image_ids):
+    bad = ~np.isfinite(np.array(list(sums.values()))).all(axis=0)
+    return [one for one, broken in zip(image_ids, bad, strict=True) if broken]
+
+
+def culprits_without_minus_infinity(sums, image_ids):
+    rows = zip(image_ids, zip(*sums.values(), strict=True), strict=True)
+    return [one for one, row in rows if any(math.isnan(x) or x == math.inf for x in row)]
+
+
+def culprits_by_size(sums, image_ids):
+    rows = zip(image_ids, zip(*sums.values(), strict=True), strict=True)
+    return [one for one, row in rows if not all(abs(x) < 1e6 for x in row)]
+
+
+def faults_with_a_set(annotated, image, objects, class_names):
+    words, seen = [], set()
+    if annotated and all(annotated) and tuple(annotated) != tuple(image):
+        words.append("other size")
+    words += [] if objects else ["empty"]
+    for name, box in objects:
+        x1, y1, x2, y2 = box
+        inside = x1 >= -1 and y1 >= -1 and x2 <= image[0] + 1 and y2 <= image[1] + 1
+        area = x1 < x2 and y1 < y2 and math.isfinite(sum(box))
+        checks = ((name in class_names, "unknown class"), (area, "no area"), (inside, "outside"))
+        word = next((word for fine, word in checks if not fine), "twice" if (name, box) in seen else None)
+        words += [word] if word else []
+        seen.add((name, box))
+    return words
+
+
+def faults_beside_the_last(annotated, image, objects, class_names):
+    """Compares each object with the one before it alone."""
+    words = faults(annotated, image, objects[:1], class_names)
+    for k in range(1, len(objects)):
+        alone = faults(None, image, objects[k : k + 1], class_names)
+        words += alone or ["twice"] * (objects[k] == objects[k - 1])
+    return words
+
+
+def faults_of_two_zeros(annotated, image, objects, class_names):
+    """Takes (0, 100) for the size of a picture."""
+    size = None if annotated in (None, (0, 0)) else tuple(max(side, 1) for side in annotated)
+    return faults(size, image, objects, class_names)
+
+
+def check_reader_with_parts(read):
+    """VOC's annotations of people have parts with boxes of their own, which are not the object's."""
+    text = (
+        "<annotation><object><name>a</name><bndbox><ymin>7</ymin><xmin>60</xmin><ymax>41</ymax><xmax>94</xmax></bndbox>"
+        "<part><name>head</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></part></object>"
+        "<object><name>b</name><bndbox><xmin>11</xmin><ymin>22</ymin><xmax>33</xmax><ymax>55</ymax></bndbox></object>"
+        "</annotation>"
+    )
+    assert [(n, tuple(box)) for n, box in read(text)] == [("a", (59, 6, 94, 41)), ("b", (10, 21, 33, 55))]
+
+
+RIGHT = [
+    ("22.culprits", culprits_by_numpy),
+    ("22.faults", faults_with_a_set),
+    ("22.check_reader", check_reader_with_parts),
+]
+WRONG = [  # with the name of the mistake, None where it has none
+    ("22.culprits", culprits_without_minus_infinity, None),
+    ("22.culprits", culprits_by_size, None),
+    ("22.faults", faults_beside_the_last, None),
+    ("22.faults", faults_of_two_zeros, None),
+]
+
+
+@pytest.mark.parametrize(("key", "answer"), RIGHT)
+def test_right_in_an_unusual_form(key, answer):
+    assert_right(key, answer)
+
+
+@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
+def test_nearly_right_is_wrong(key, answer, name):
+    assert_wrong(key, answer, name)

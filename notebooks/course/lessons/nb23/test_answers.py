@@ -1,0 +1,35 @@
+"""Answers to the exercises of notebook 23: right ones in an unusual form, and wrong ones that are nearly right."""
+
+import pytest
+import torch
+from answers import assert_right, assert_wrong
+from torch.nn import functional as F
+
+RIGHT = [
+    (
+        "23.conv_by_hand",
+        lambda x, w: torch.einsum("bchwij,ocij->bohw", x.unfold(2, w.shape[2], 1).unfold(3, w.shape[3], 1), w),
+    ),
+]
+WRONG = [  # with the name of the mistake, None where it has none
+    (
+        "23.conv_by_hand",
+        lambda x, w: F.conv_transpose2d(x, w.transpose(0, 1).flip(2, 3), padding=1),
+        "asks for the convolution",
+    ),
+    (
+        "23.put_back",
+        lambda columns, size, kernel: F.fold(columns.mul_(1), size, kernel) / F.fold(columns.fill_(1), size, kernel),
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "answer"), RIGHT)
+def test_right_in_an_unusual_form(key, answer):
+    assert_right(key, answer)
+
+
+@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
+def test_nearly_right_is_wrong(key, answer, name):
+    assert_wrong(key, answer, name)

@@ -1,0 +1,39 @@
+"""Answers to the exercises of notebook 33: right ones in an unusual form, and wrong ones that are nearly right."""
+
+import pytest
+import torch
+from answers import assert_right, assert_wrong
+
+
+def by_pairs(same):
+    return lambda found, wanted: all(bool(same(mine, its)) for mine, its in zip(found, wanted, strict=True))
+
+
+RIGHT = [
+    ("33.may_run", lambda available, count, needed: available and count >= needed),
+    (
+        "33.same_gradients",
+        by_pairs(lambda mine, its: torch.allclose(mine, its, rtol=0, atol=1.00001e-5 * its.abs().max().item())),
+    ),
+    ("33.host_reads", lambda copies: torch.tensor([target == "cpu" for *_, target in copies], dtype=torch.bool).sum()),
+]
+WRONG = [  # with the name of the mistake, None where it has none
+    ("33.may_run", lambda available, count, needed: count > needed, None),
+    ("33.same_gradients", by_pairs(lambda mine, its: abs(mine.norm() - its.norm()) <= 1e-5 * its.norm()), None),
+    ("33.same_gradients", by_pairs(lambda mine, its: (mine - its).norm() <= 1e-5 * its.norm()), None),
+    ("33.same_gradients", by_pairs(lambda mine, its: (mine - its).max() <= 1e-5 * its.abs().max()), None),
+    ("33.same_gradients", by_pairs(lambda mine, its: (mine - its).abs().mean() <= 1e-5 * its.abs().max()), None),
+    ("33.same_gradients", by_pairs(lambda mine, its: (mine - its).abs().max() <= 1e-5 * its.abs().mean()), None),
+    ("33.same_gradients", by_pairs(lambda mine, its: (mine - its).abs().max() <= 1e-5 * its.max()), None),
+    ("33.host_reads", lambda copies: any(target == "cpu" for *_, target in copies), None),
+]
+
+
+@pytest.mark.parametrize(("key", "answer"), RIGHT)
+def test_right_in_an_unusual_form(key, answer):
+    assert_right(key, answer)
+
+
+@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
+def test_nearly_right_is_wrong(key, answer, name):
+    assert_wrong(key, answer, name)
