@@ -44,8 +44,6 @@ def jiterated():
 @pytest.mark.parametrize(
     ("use", "name"),
     [
-        (lambda: torch.cuda.memory._record_memory_history(), r"torch\.cuda\.memory\._record_memory_history"),
-        (lambda: torch.cuda.memory._dump_snapshot("file.pickle"), r"torch\.cuda\.memory\._dump_snapshot"),
         (lambda: torch.cuda.CUDAGraph(), r"torch\.cuda\.CUDAGraph"),
         (symmetric, r"torch\.distributed\._symmetric_memory\.empty"),
         (remote_calls, r"torch\.distributed\.rpc\.init_rpc"),

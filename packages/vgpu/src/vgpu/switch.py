@@ -13,7 +13,7 @@ import torch
 from vgpu.attention import scaled_dot_product
 from vgpu.base.patches import Patches
 from vgpu.compiling import compiler, fake, higher_order, torchscript
-from vgpu.cuda import legacy, surface, unsimulated
+from vgpu.cuda import legacy, snapshots, surface, unsimulated
 from vgpu.distributed import backends, batch_norm, comm, threads
 from vgpu.machine import devices, profiles, rng
 from vgpu.machine import memory as accounts
@@ -101,6 +101,7 @@ def _install(patches: Patches) -> None:
     integers.install(patches)
     # Devices, and what belongs to each.
     surface.install(patches)
+    snapshots.install(patches)
     rng.install(patches)
     comm.install(patches)
     threads.install(patches)

@@ -20,18 +20,13 @@ _CUDA = (
     "graph",
     "graph_pool_handle",
     "make_graphed_callables",
-    # the blocks of the allocator, and the one for pinned memory of the host
+    # other allocators than PyTorch's, and pools of it
     "CUDAPluggableAllocator",
     "MemPool",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "caching_allocator_enable",
     "change_current_allocator",
-    "host_memory_stats",
-    "host_memory_stats_as_nested_dict",
-    "memory_snapshot",
-    "reset_accumulated_host_memory_stats",
-    "reset_peak_host_memory_stats",
     "use_mem_pool",
     # the libraries of CUDA, and streams made by them
     "ExternalStream",
@@ -63,14 +58,6 @@ _CUDA = (
     "LongStorage",
     "ShortStorage",
 )
-_MEMORY = (
-    # who allocated what, and when
-    "_record_memory_history",
-    "_snapshot",
-    "_dump_snapshot",
-    "_save_segment_usage",
-    "_save_memory_usage",
-)
 # Kernels that a program writes itself.
 _KERNELS = ("_compile_kernel",)
 _SYMMETRIC = ("empty", "rendezvous", "get_symm_mem_workspace", "set_backend")
@@ -90,7 +77,6 @@ def install(patches: Patches) -> None:
     """Replace the names by refusals of their own kind, so that `isinstance` goes on working with the classes."""
     refuse = functools.partial(_refuse, patches)
     refuse(torch.cuda, *_CUDA, *_KERNELS)
-    refuse(torch.cuda.memory, *_MEMORY)
     refuse(torch.accelerator, *_ACCELERATOR)
     patches.set(torch.cuda.nvtx, "_nvtx", _Markers())
     patches.set(torch.cuda.jiterator._JittedFunction, "__call__", _refuse_to_jiterate)

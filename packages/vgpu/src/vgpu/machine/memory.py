@@ -13,6 +13,8 @@ import re
 import threading
 import weakref
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -44,21 +46,24 @@ class _Device:
     fraction: float = 1.0
 
 
-class _Allocation(weakref.ref):
+class Allocation(weakref.ref):
     """A reference to a storage that knows what to give back when the storage dies."""
 
-    __slots__ = ("key", "nbytes", "ordinal")
+    __slots__ = ("key", "nbytes", "note", "ordinal")
     key: int
     nbytes: int
+    note: Any  # history.py's, and missing where nothing was recorded
     ordinal: int
 
 
 # Re-entrant: a garbage collection inside the lock may free a storage, whose callback takes the lock again.
 _lock = threading.RLock()
-_live: dict[int, _Allocation] = {}
+_live: dict[int, Allocation] = {}
 _devices: defaultdict[int, _Device] = defaultdict(_Device)
 _capacity = MOST
 _granted = 0  # bytes of all devices for which the host was asked
+observers: list[Callable[[int, int, int, int], None]] = []  # called with what was asked for and what is left
+recorder: Any = None  # history.py's, which is told of every storage, while a program records its memory
 
 
 def configure(capacity: int | None, gpus: int) -> None:
@@ -106,7 +111,7 @@ def capacity() -> int:
     return _capacity
 
 
-def _free(allocation: _Allocation) -> None:
+def _free(allocation: Allocation) -> None:
     with _lock:
         if _live.get(allocation.key) is not allocation:
             return
@@ -114,6 +119,8 @@ def _free(allocation: _Allocation) -> None:
         device = _devices[allocation.ordinal]
         device.allocated -= allocation.nbytes
         device.count -= 1
+        if recorder is not None:
+            recorder.freed(allocation)
 
 
 def track(storage: torch.UntypedStorage, ordinal: int) -> None:
@@ -134,13 +141,28 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
         device = _devices[ordinal]
         if device.allocated + nbytes > device.reserved:
             _reserve(device, ordinal, nbytes)
-        allocation = _Allocation(storage, _free)
+        allocation = Allocation(storage, _free)
         allocation.key, allocation.ordinal, allocation.nbytes = key, ordinal, nbytes
         _live[key] = allocation
         device.allocated += nbytes  # not the sum of above: a collection since may have freed some
         device.count += 1
         device.ever += nbytes
         device.peak = max(device.peak, device.allocated)
+        if recorder is not None:
+            recorder.allocated(allocation, storage)
+
+
+def live() -> Iterator[tuple[Allocation, torch.UntypedStorage]]:
+    """The storages that are counted now."""
+    for allocation in list(_live.values()):
+        storage = allocation()
+        if storage is not None:
+            yield allocation, storage
+
+
+def held(ordinal: int) -> tuple[int, int]:
+    """Bytes of a device that storages hold, and that its allocator has."""
+    return _devices[ordinal].allocated, _devices[ordinal].reserved
 
 
 def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
@@ -151,13 +173,23 @@ def _reserve(device: _Device, ordinal: int, nbytes: int) -> None:
     limit = int(_capacity * device.fraction)
     most = min(limit, _capacity - BLOCK)  # the driver keeps some for itself: on no GPU do two halves fit
     if needed > most:
-        device.out_of_memory += 1
+        _refused(device, ordinal, nbytes)
         raise errors.out_of_memory(ordinal, nbytes, _capacity, limit, device.allocated, device.reserved)
     _ask_host(ordinal, nbytes)
     device.reserved = min(most, -(-needed // SEGMENT) * SEGMENT)
     device.reserved_peak = max(device.reserved_peak, device.reserved)
     device.grown += 1
     record.write(record.USED)
+
+
+def _refused(device: _Device, ordinal: int, nbytes: int) -> None:
+    """Count a request that is about to fail, and tell who wants to know."""
+    device.out_of_memory += 1
+    free, total = free_and_total(ordinal)
+    if recorder is not None:
+        recorder.out_of_memory(ordinal, nbytes, free)
+    for observer in list(observers):
+        observer(ordinal, nbytes, total, free)
 
 
 def _ask_host(ordinal: int, nbytes: int) -> None:
@@ -174,7 +206,7 @@ def _ask_host(ordinal: int, nbytes: int) -> None:
 
 def _host_is_full(ordinal: int, nbytes: int) -> RuntimeError:
     device = _devices[ordinal]
-    device.out_of_memory += 1
+    _refused(device, ordinal, nbytes)
     error = errors.out_of_memory(ordinal, nbytes, _capacity, _capacity, device.allocated, device.reserved)
     return type(error)(f"{error}\nvirtual GPUs: it is the host whose memory ({host.total() >> 20} MiB) is used up")
 
@@ -185,20 +217,6 @@ def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
     if asked:
         _reserve(_devices[ordinal], ordinal, int(asked[1]))
         raise _host_is_full(ordinal, int(asked[1])) from error
-
-
-_pinned: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
-
-
-def pin(tensor: torch.Tensor) -> torch.Tensor:
-    """Have `tensor` say that it lies in pinned memory of the host; return it."""
-    _pinned.add(tensor.untyped_storage())
-    return tensor
-
-
-def is_pinned(storage: torch.UntypedStorage) -> bool:
-    """True for storages that were pinned."""
-    return bool(_pinned) and storage in _pinned
 
 
 def ordinal_of(storage: torch.UntypedStorage) -> int | None:

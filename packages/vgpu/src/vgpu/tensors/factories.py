@@ -16,7 +16,7 @@ from torch.utils._device import _device_constructors
 
 from vgpu.base import errors
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, memory
+from vgpu.machine import devices, memory, pinned
 from vgpu.tensors import tensor
 
 _CPU_KEYS = DispatchKeySet(DispatchKey.CPU)
@@ -92,7 +92,7 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
         if device is None or (device.type == "cpu" and (device.index or 0) < devices.FIRST):
             if layout is None or layout is torch.strided:
                 made = redispatch(cpu_keys, *args, **kwargs)
-                return memory.pin(made) if pin_memory else made
+                return pinned.pin(made) if pin_memory else made
         else:
             ordinal = devices.ordinal_of(device)
             if ordinal is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, memory
+from vgpu.machine import devices, memory, pinned
 from vgpu.tensors import lazy
 from vgpu.tensors.set_data import set_data
 from vgpu.tensors.tensor import is_virtual
@@ -111,12 +111,12 @@ def to_cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """`x.pin_memory()` of a tensor on the CPU: a copy that says that it is pinned."""
-    return self if is_pinned(self) else memory.pin(self.clone())
+    return self if is_pinned(self) else pinned.pin(self.clone())
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """`x.is_pinned()` of a tensor on the CPU."""
-    return self.layout is torch.strided and memory.is_pinned(self.untyped_storage())
+    return self.layout is torch.strided and pinned.is_pinned(self.untyped_storage())
 
 
 # Virtual tensors answer for themselves; these are for wrappers around them, as vmap and gradient transforms make them,
