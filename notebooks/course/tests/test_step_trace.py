@@ -16,11 +16,11 @@ class Pair(nn.Module):
         return x1
 
 
-@pytest.mark.parametrize(("devices", "sizes"), [(2, [5, 5]), (3, [4, 4, 2]), (5, [2] * 5), (8, [2] * 5)])
-def test_shows_the_chunks_of_data_parallel(devices: int, sizes: list[int]) -> None:
+@pytest.mark.parametrize(("gpus", "sizes"), [(2, [5, 5]), (3, [4, 4, 2]), (5, [2] * 5), (8, [2] * 5)])
+def test_shows_the_chunks_of_data_parallel(gpus: int, sizes: list[int]) -> None:
     x1, x2 = torch.randn(10, 4), torch.randn(10, 2)
-    with vgpu.virtual_gpus(devices):
-        parallel = nn.DataParallel(Pair(), device_ids=list(range(devices)))
+    with vgpu.virtual_gpus(gpus):
+        parallel = nn.DataParallel(Pair(), device_ids=list(range(gpus)))
         with trace_step(parallel) as step:
             parallel(x1.cuda(), x2.cuda())
         assert [str(call.device) for call in step.calls] == [f"cuda:{k}" for k in range(len(sizes))]

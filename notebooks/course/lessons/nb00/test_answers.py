@@ -23,7 +23,7 @@ RIGHT = [
     ("00.on_gpu", lambda x, k: torch.empty_like(x, device=f"cuda:{k}", requires_grad=False).copy_(x)),
     ("00.beside", lambda anchors, features: anchors.to(features.device, copy=True)),
     ("00.beside", lambda anchors, features: anchors.type_as(anchors.new_zeros(1, device=features.device))),
-    ("00.idle_gpus", lambda rows, devices: devices - len(torch.zeros(rows).chunk(devices))),
+    ("00.idle_gpus", lambda rows, gpus: gpus - len(torch.zeros(rows).chunk(gpus))),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
     ("00.on_gpu", lambda x, k: torch.tensor(x.tolist(), device=k), "cuts the graph"),

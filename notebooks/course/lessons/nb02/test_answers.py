@@ -30,8 +30,8 @@ def consumed(state):
 
 
 RIGHT = [
-    ("02.bytes_held", lambda module, devices: tuple(bytes_held(module, devices))),
-    ("02.bytes_held", lambda module, devices: np.array(bytes_held(module, devices))),
+    ("02.bytes_held", lambda module, gpus: tuple(bytes_held(module, gpus))),
+    ("02.bytes_held", lambda module, gpus: np.array(bytes_held(module, gpus))),
     ("02.strip_module", lambda state: {k.removeprefix("module."): v.clone() for k, v in state.items()}),
     ("02.strip_module", consumed),
 ]

@@ -18,7 +18,7 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("03.rank_loss", lambda s, c, r: sum(n > 0 for n in c) * s[r] / max(1, sum(c)), "only those that count"),
     ("03.rank_loss", lambda s, c, r: s[r] / max(1, sum(c) / len(c)), "at least one after the division"),
     ("03.rank_loss", lambda s, c, r: len(s) * s[r] / sum(max(1, n) for n in c), "at least one for each"),
-    ("03.check_loss", partial(all_rows_alike, devices=(2, 3)), "all rows alike"),
+    ("03.check_loss", partial(all_rows_alike, counts=(2, 3)), "all rows alike"),
 ]
 
 

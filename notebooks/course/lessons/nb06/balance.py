@@ -22,24 +22,22 @@ from torch import Tensor, nn
 from torch.nn.parallel import parallel_apply, replicate
 
 
-def balanced_chunks(rows: int, devices: int, first: int | None = None) -> list[int]:
-    """Rows for each device: `first` for the first, the rest in equal parts that differ by one row at most.
+def balanced_chunks(rows: int, gpus: int, first: int | None = None) -> list[int]:
+    """Rows for each GPU: `first` for the first, the rest in equal parts that differ by one row at most.
 
-    The first device never gets more than an even share, so that a short last batch does not fill it: with fewer rows
-    than devices it gets none. None for `first` means an even share. A single device gets all rows.
+    The first GPU never gets more than an even share, so that a short last batch does not fill it: with fewer rows
+    than GPUs it gets none. None for `first` means an even share. A single GPU gets all rows.
 
-    Raises ValueError for negative numbers or fewer than one device.
+    Raises ValueError for negative numbers or fewer than one GPU.
     """
-    if rows < 0 or devices < 1 or (first is not None and first < 0):
-        raise ValueError(
-            f"`rows` and `first` must be at least 0, `devices` at least 1, got {rows=}, {devices=}, {first=}"
-        )
-    if devices == 1:
+    if rows < 0 or gpus < 1 or (first is not None and first < 0):
+        raise ValueError(f"`rows` and `first` must be at least 0, `gpus` at least 1, got {rows=}, {gpus=}, {first=}")
+    if gpus == 1:
         return [rows]
-    even = rows // devices
+    even = rows // gpus
     own = even if first is None else min(first, even)
-    size, left_over = divmod(rows - own, devices - 1)
-    return [own, *(size + (k < left_over) for k in range(devices - 1))]
+    size, left_over = divmod(rows - own, gpus - 1)
+    return [own, *(size + (k < left_over) for k in range(gpus - 1))]
 
 
 class BalancedDataParallel(nn.Module):
@@ -119,7 +117,7 @@ def scatter_samples(batch: Any, devices: Sequence[torch.device | str], sizes: Se
     rows = sum(sizes)
     for path, count in _counts(batch, "batch"):
         if count != rows:
-            raise ValueError(f"{path} holds {count} samples, but sizes {list(sizes)} add up to {rows}")
+            raise ValueError(f"{path} holds {count} samples, but `sizes` {list(sizes)} add up to {rows}")
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     return [_share(batch, start, size, device) for start, size, device in zip(starts, sizes, devices, strict=True)]
 
@@ -131,7 +129,7 @@ def count_samples(batch: Any) -> int:
     """
     counts = _counts(batch, "batch")
     if not counts:
-        raise ValueError("batch has no tensor with rows and no list, so it holds no samples to split")
+        raise ValueError("`batch` has no tensor with rows and no list, so it holds no samples to split")
     path, first = counts[0]
     for other, count in counts:
         if count != first:

@@ -29,15 +29,15 @@ class Truth:
 
 
 @pytest.mark.parametrize("first", [None, 0, 1, 2, 5])
-@pytest.mark.parametrize("devices", range(1, 9))
-def test_chunks_hold_all_rows_and_the_first_no_more_than_an_even_share(devices: int, first: int | None) -> None:
+@pytest.mark.parametrize("gpus", range(1, 9))
+def test_chunks_hold_all_rows_and_the_first_no_more_than_an_even_share(gpus: int, first: int | None) -> None:
     for rows in range(34):
-        sizes = balanced_chunks(rows, devices, first)
-        assert len(sizes) == devices and sum(sizes) == rows
+        sizes = balanced_chunks(rows, gpus, first)
+        assert len(sizes) == gpus and sum(sizes) == rows
         own, others = sizes[0], sizes[1:]
-        if devices > 1:
+        if gpus > 1:
             assert own <= min(others) and max(others) - min(others) <= 1
-            assert own == (rows // devices if first is None else min(first, rows // devices))
+            assert own == (rows // gpus if first is None else min(first, rows // gpus))
 
 
 def test_chunks_by_hand() -> None:
@@ -49,7 +49,7 @@ def test_chunks_by_hand() -> None:
 
 @pytest.mark.parametrize("arguments", [(-1, 2), (3, 0), (3, 2, -1)])
 def test_impossible_chunks_are_named(arguments: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="`rows` and `first` must be at least 0, `devices` at least 1, got rows="):
+    with pytest.raises(ValueError, match="`rows` and `first` must be at least 0, `gpus` at least 1, got rows="):
         balanced_chunks(*arguments)
 
 
@@ -206,7 +206,7 @@ def test_counts() -> None:
 
 
 def test_what_does_not_fit_is_named() -> None:
-    with pytest.raises(ValueError, match=r"batch\[1\] holds 1 samples, but sizes \[2, 2\] add up to 4"):
+    with pytest.raises(ValueError, match=r"batch\[1\] holds 1 samples, but `sizes` \[2, 2\] add up to 4"):
         scatter_samples((torch.zeros(4, 2), torch.zeros(1, 2)), ["cpu", "cpu"], [2, 2])
     with pytest.raises(ValueError, match="`sizes` must hold a size of 0 or more for each of 2 devices, got"):
         scatter_samples(torch.zeros(4), ["cpu", "cpu"], [4])

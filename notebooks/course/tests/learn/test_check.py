@@ -86,7 +86,7 @@ def test_forgotten_return_is_a_wrong_answer():
 
 def test_what_cannot_be_compared_is_a_wrong_answer():
     """A tensor of several values has no truth value."""
-    verdict = judge(find_exercise("01.rows_lost"), lambda sizes, devices: torch.ones(devices))
+    verdict = judge(find_exercise("01.rows_lost"), lambda sizes, gpus: torch.ones(gpus))
     assert "rows_lost([10, 1], 2) gave <tensor (2,)>; right is 5." in verdict.words
 
 
@@ -114,7 +114,7 @@ def _joined_without_a_graph(outputs, device):
 
 
 def test_long_lines_are_wrapped(capsys):
-    learn.check("01.rows_lost", lambda sizes, devices: sizes[0] // 2)
+    learn.check("01.rows_lost", lambda sizes, gpus: sizes[0] // 2)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("01.rows_lost: not yet: this is always half of the batch")
     assert max(map(len, lines)) <= 100

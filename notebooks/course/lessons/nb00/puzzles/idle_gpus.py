@@ -1,4 +1,4 @@
-"""How many of `devices` GPUs get no row of a batch of `rows` rows (1 or more)?"""
+"""How many of `gpus` GPUs get no row of a batch of `rows` rows (1 or more)?"""
 
 from collections.abc import Sequence
 from random import Random
@@ -7,16 +7,16 @@ from course.kit.learn.exercise import Case
 from course.kit.learn.puzzle import also, wrong
 
 hints = (
-    "Each device gets `ceil(rows / devices)` rows until none are left.",
+    "Each GPU gets `ceil(rows / gpus)` rows until none are left.",
     "How many full or partial chunks of that size does the batch make?",
-    "`size = -(-rows // devices)`, then `return devices - -(-rows // size)`",
+    "`size = -(-rows // gpus)`, then `return gpus - -(-rows // size)`",
 )
 
 
-def idle_gpus(rows: int, devices: int) -> int:
-    """How many of `devices` GPUs get no row of a batch of `rows` rows, 1 or more."""
-    size = -(-rows // devices)  # rounded up: the rows of every chunk but the last
-    return devices - -(-rows // size)
+def idle_gpus(rows: int, gpus: int) -> int:
+    """How many of `gpus` GPUs get no row of a batch of `rows` rows, 1 or more."""
+    size = -(-rows // gpus)  # rounded up: the rows of every chunk but the last
+    return gpus - -(-rows // size)
 
 
 def cases(random: Random) -> Sequence[Case]:
@@ -25,23 +25,23 @@ def cases(random: Random) -> Sequence[Case]:
 
 
 @wrong
-def only_when_rows_run_short(rows, devices):
+def only_when_rows_run_short(rows, gpus):
     """this is what a function gives that counts idle GPUs only where there are fewer rows than GPUs. 9 rows on 4 GPUs
     make chunks of 3, 3 and 3: one GPU is idle all the same.
 
     Source: as in pytorch/pytorch issue 9226, 2018
     """
-    return max(0, devices - rows)
+    return max(0, gpus - rows)
 
 
 @wrong
-def by_the_remainder(rows, devices):
+def by_the_remainder(rows, gpus):
     """this is what the remainder gives. It tells how many *rows* are missing for equal chunks, not how many GPUs have
     none. 10 rows on 4 GPUs make chunks of 3, 3, 3 and 1, so no GPU is idle.
     """
-    return (devices - rows % devices) % devices
+    return (gpus - rows % gpus) % gpus
 
 
 @also(by_the_remainder)
-def _(rows, devices):
-    return devices - rows % devices
+def _(rows, gpus):
+    return gpus - rows % gpus

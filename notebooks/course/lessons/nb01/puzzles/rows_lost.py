@@ -8,33 +8,33 @@ from course.kit.learn.puzzle import also, wrong
 from frcnn_lite import parallel
 
 hints = (
-    "Cut every argument on its own first, with `parallel.chunk_sizes(rows, devices)`.",
+    "Cut every argument on its own first, with `parallel.chunk_sizes(rows, gpus)`.",
     "`zip` stops at the shortest list. Lists of what?",
-    "`chunks = [parallel.chunk_sizes(rows, devices) for rows in sizes]`; the first argument's pieces from "
+    "`chunks = [parallel.chunk_sizes(rows, gpus) for rows in sizes]`; the first argument's pieces from "
     "position `min(map(len, chunks))` on are lost: add up their rows.",
 )
 
 
-def _even_split(rows: int, devices: int) -> list[int]:
-    return [rows // devices + (k < rows % devices) for k in range(min(rows, devices))]
+def _even_split(rows: int, gpus: int) -> list[int]:
+    return [rows // gpus + (k < rows % gpus) for k in range(min(rows, gpus))]
 
 
-def _kept(sizes: Sequence[int], devices: int, split: Callable[[int, int], list[int]]) -> int:
-    chunks = [split(rows, devices) for rows in sizes]
+def _kept(sizes: Sequence[int], gpus: int, split: Callable[[int, int], list[int]]) -> int:
+    chunks = [split(rows, gpus) for rows in sizes]
     return sum(chunks[0][: min(map(len, chunks))])
 
 
-def _first_piece_if(is_cut: Callable[[Sequence[int], int], bool], sizes: Sequence[int], devices: int) -> int:
+def _first_piece_if(is_cut: Callable[[Sequence[int], int], bool], sizes: Sequence[int], gpus: int) -> int:
     """All rows but those of the first piece, wherever a reader thinks that something is lost."""
-    return sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0] if is_cut(sizes, devices) else 0
+    return sizes[0] - parallel.chunk_sizes(sizes[0], gpus)[0] if is_cut(sizes, gpus) else 0
 
 
-def _has_fewer_rows(sizes: Sequence[int], devices: int) -> bool:
+def _has_fewer_rows(sizes: Sequence[int], gpus: int) -> bool:
     return min(sizes) < sizes[0]
 
 
-def _has_fewer_pieces(sizes: Sequence[int], devices: int) -> bool:
-    pieces = [len(parallel.chunk_sizes(rows, devices)) for rows in sizes]
+def _has_fewer_pieces(sizes: Sequence[int], gpus: int) -> bool:
+    pieces = [len(parallel.chunk_sizes(rows, gpus)) for rows in sizes]
     return min(pieces) < pieces[0]
 
 
@@ -55,7 +55,7 @@ rows_lost = parallel.rows_lost
 
 
 @wrong
-def rows_not_chunks(sizes: Sequence[int], devices: int) -> int:
+def rows_not_chunks(sizes: Sequence[int], gpus: int) -> int:
     """this is what a function gives that compares numbers of rows. `zip` walks over *pieces*: on 2 GPUs, 10 rows are 2
     pieces and 3 rows are 2 pieces as well, so nothing is lost.
 
@@ -65,12 +65,12 @@ def rows_not_chunks(sizes: Sequence[int], devices: int) -> int:
 
 
 @also(rows_not_chunks)
-def _(sizes, devices):
+def _(sizes, gpus):
     return max(sizes) - min(sizes)
 
 
 @wrong
-def half_of_the_batch(sizes, devices):
+def half_of_the_batch(sizes, gpus):
     """this is always half of the batch, which is lost where an argument has one row and there are 2 GPUs. On 4 GPUs it
     is 7 of 10 rows, and where all arguments have 10 rows it is none.
     """
@@ -78,13 +78,13 @@ def half_of_the_batch(sizes, devices):
 
 
 @wrong
-def only_the_first_piece(sizes, devices):
+def only_the_first_piece(sizes, gpus):
     """this is what a function gives that lets only the first piece come back. That is so where an argument has one row;
     with 3 rows on 4 GPUs three replicas run.
 
     Source: pytorch/pytorch issue 7358, 2018, where the other argument has one row
     """
-    return sizes[0] - parallel.chunk_sizes(sizes[0], devices)[0]
+    return sizes[0] - parallel.chunk_sizes(sizes[0], gpus)[0]
 
 
 @also(only_the_first_piece)
@@ -98,7 +98,7 @@ def _(*given):
 
 
 @wrong
-def the_shortest_argument(sizes, devices):
+def the_shortest_argument(sizes, gpus):
     """this is the number of rows of the shortest argument. It decides how many *pieces* are used; the rows that are
     lost are those of the first argument.
     """
@@ -106,18 +106,18 @@ def the_shortest_argument(sizes, devices):
 
 
 @wrong
-def every_piece_is_full(sizes: Sequence[int], devices: int) -> int:
-    """this is what a function gives that counts `ceil(rows / devices)` rows for every piece. The last one has what is
+def every_piece_is_full(sizes: Sequence[int], gpus: int) -> int:
+    """this is what a function gives that counts `ceil(rows / gpus)` rows for every piece. The last one has what is
     left: 10 rows on 4 GPUs are 3, 3, 3 and 1.
     """
-    return sizes[0] - min(len(parallel.chunk_sizes(rows, devices)) for rows in sizes) * -(-sizes[0] // devices)
+    return sizes[0] - min(len(parallel.chunk_sizes(rows, gpus)) for rows in sizes) * -(-sizes[0] // gpus)
 
 
 @wrong
-def even_split(sizes, devices):
-    """this is what an even split gives. torch cuts pieces of `ceil(rows / devices)` rows and lets the last one have
-    what is left, so the pieces can differ by more than one row, and there can be fewer pieces than devices.
+def even_split(sizes, gpus):
+    """this is what an even split gives. torch cuts pieces of `ceil(rows / gpus)` rows and lets the last one have
+    what is left, so the pieces can differ by more than one row, and there can be fewer pieces than GPUs.
 
     Source: expected the same way in pytorch/pytorch pull request 930, 2017, and issue 18563, 2019
     """
-    return sizes[0] - _kept(sizes, devices, _even_split)
+    return sizes[0] - _kept(sizes, gpus, _even_split)

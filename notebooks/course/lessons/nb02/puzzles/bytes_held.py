@@ -1,4 +1,4 @@
-"""Bytes of weights and buffers that each of `devices` GPUs holds while its replica runs, as a list."""
+"""Bytes of weights and buffers that each of `gpus` GPUs holds while its replica runs, as a list."""
 
 from collections.abc import Sequence
 from random import Random
@@ -17,9 +17,9 @@ hints = (
 )
 
 
-def bytes_held(module: nn.Module, devices: int) -> list[int]:
+def bytes_held(module: nn.Module, gpus: int) -> list[int]:
     tensors = [*module.parameters(), *module.buffers()]
-    return [sum(t.numel() * t.element_size() for t in tensors)] * devices
+    return [sum(t.numel() * t.element_size() for t in tensors)] * gpus
 
 
 def _nets(random: Random, count: int) -> list[nn.Module]:

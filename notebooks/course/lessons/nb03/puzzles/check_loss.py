@@ -1,4 +1,4 @@
-"""A test: it calls `program(losses, devices)` and raises an AssertionError where the result is not the mean of all
+"""A test: it calls `program(losses, gpus)` and raises an AssertionError where the result is not the mean of all
 losses, whatever the number of GPUs. It passes on right programs and fails on wrong ones.
 """
 
@@ -33,8 +33,8 @@ class Program:
     is_right: bool
     compute: Compute
 
-    def __call__(self, losses: Tensor, devices: int) -> Tensor:
-        return self.compute(losses.chunk(devices), devices)
+    def __call__(self, losses: Tensor, gpus: int) -> Tensor:
+        return self.compute(losses.chunk(gpus), gpus)
 
     def __repr__(self) -> str:
         return f"<program: {self.name}>"
@@ -80,9 +80,9 @@ def cases(random: Random) -> Sequence[Case]:
 
 
 def check_loss(program: Callable[[Tensor, int], Tensor]) -> None:
-    for rows, devices in ((8, 4), (9, 2), (9, 4), (10, 4)):
+    for rows, gpus in ((8, 4), (9, 2), (9, 4), (10, 4)):
         losses = torch.arange(float(rows))  # noqa: FL002 on the CPU
-        torch.testing.assert_close(program(losses, devices), losses.mean())
+        torch.testing.assert_close(program(losses, gpus), losses.mean())
 
 
 def _is_bit_for_bit(cases: Sequence[Case], given: Sequence[Any]) -> bool:
@@ -118,20 +118,20 @@ def bit_for_bit(program: Callable[[Tensor, int], Tensor]) -> None:
 
 
 @wrong
-def all_rows_alike(program: Callable[[Tensor, int], Tensor], devices: Sequence[int] = (4,)) -> None:
+def all_rows_alike(program: Callable[[Tensor, int], Tensor], counts: Sequence[int] = (4,)) -> None:
     """this is how a test ends that gives all rows the same loss. Then the mean of any of them is the mean of all,
     however a program weighs them.
 
     Source: a test with the same data on every rank: hpcaitech/ColossalAI issue 2755, 2023
     """
     losses = torch.ones(10)  # noqa: FL002 on the CPU
-    for count in devices:
+    for count in counts:
         torch.testing.assert_close(program(losses, count), losses.mean())
 
 
 @also(all_rows_alike)
 def _(*given):
-    return all_rows_alike(*given, devices=range(1, 9))
+    return all_rows_alike(*given, counts=range(1, 9))
 
 
 @wrong

@@ -9,14 +9,14 @@ from course.lessons.nb03.cases import close
 from frcnn_lite.parallel import chunk_sizes
 
 hints = (
-    "`parallel.chunk_sizes(rows, devices)` tells how many rows sit on each GPU that has any.",
+    "`parallel.chunk_sizes(rows, gpus)` tells how many rows sit on each GPU that has any.",
     "Within a chunk a row weighs 1 / size; the chunks are then averaged. Over how many of them?",
     "1 / (number of chunks * size of the row's own chunk).",
 )
 
 
-def row_weights(rows: int, devices: int) -> list[float]:
-    sizes = chunk_sizes(rows, devices)
+def row_weights(rows: int, gpus: int) -> list[float]:
+    sizes = chunk_sizes(rows, gpus)
     return [1 / (len(sizes) * size) for size in sizes for _ in range(size)]
 
 
