@@ -47,8 +47,9 @@ LEVELS = {
 # Lines of Python of each product, all of them but its tests. A full budget is a question: what can be taken out?
 # The library's was 9,330 before damaged files, foreign checkpoints and a second process in one folder were errors, and
 # 9,800 before annotations that can be read in two ways became defects. 10,000 before the package had names of its own,
-# and the detector took lists of pictures; 10,300 before docstrings had a line for each argument.
-LINES = {"frcnn_lite": 10_530, "vgpu": 7_100, "multigpu": 5_500, "course": 24_350}
+# and the detector took lists of pictures; 10,300 before docstrings had a line for each argument, 10,530 before those of
+# fifty further functions had one.
+LINES = {"frcnn_lite": 10_910, "vgpu": 7_100, "multigpu": 5_500, "course": 24_350}
 
 
 def files(room: str) -> list[Path]:

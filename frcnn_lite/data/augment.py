@@ -69,10 +69,13 @@ def mirror(batch: Batch, chosen: Tensor) -> Batch:
 
 
 def zoom(batch: Batch, scale: Tensor, offset: Tensor) -> Batch:
-    """Every picture enlarged by its `scale` (B,), around a point that `offset` (B, 2), x and y in -1..1, chooses.
+    """Every picture enlarged or made smaller, grey around it as on a letterbox.
 
-    A smaller picture stays whole, a larger one leaves no room; grey around it as on a letterbox. Boxes are clipped, and
-    those of which too little is left become padding.
+    Args:
+        batch: pictures and boxes. Boxes are clipped, and those of which too little is left become padding.
+        scale: (B,), the factor of each picture.
+        offset: (B, 2), x and y in -1..1, the point that stays. A smaller picture stays whole, a larger one leaves no
+            room.
     """
     images, boxes, labels, _ = batch
     height, width = images.shape[2:]

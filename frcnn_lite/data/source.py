@@ -109,11 +109,18 @@ class DataSource:
 
 
 def choose_splits(data: str, test_data: str = "") -> tuple[DataSource, DataSource]:
-    """The data to train on and to judge on, each with its split, from two names; without the second, of one source.
+    """The data to train on and to judge on, each with its split.
 
     A split that is not named is the first that is there, of `TRAIN_SPLITS` and `TEST_SPLITS`; but no picture that is
     judged on is trained on, so "trainval" gives way to "train" where "val" is all there is to judge on.
-    Raises ValueError where no choice is possible or the named splits share pictures, FileNotFoundError.
+
+    Args:
+        data: the name of what to train on, as in `DataSource.parse`.
+        test_data: the name of what to judge on; without it both are of one source.
+
+    Raises:
+        ValueError: no choice is possible, or the named splits share pictures.
+        FileNotFoundError: nothing is there.
     """
     train = DataSource.parse(data)
     test = DataSource.parse(test_data) if test_data else replace(train, split="")

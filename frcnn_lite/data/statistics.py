@@ -67,9 +67,17 @@ def fit_detector(
 
 
 def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int, int]:
-    """The (height, width) of a canvas for such pictures.
+    """A canvas for pictures: as small as the small boxes allow, as large as `SIDES` allows.
 
-    As small as the small boxes allow, as large as `SIDES` allows, wide and high enough for nine pictures in ten.
+    It is wide and high enough for nine pictures in ten.
+
+    Args:
+        picture_sizes: (P, 2), height and width.
+        boxes: (n, 4) xyxy pixels.
+        owner: (n,) the picture of each box.
+
+    Returns:
+        (height, width).
     """
     longer = picture_sizes.double().amax(dim=1)
     parts = picture_sizes / longer.unsqueeze(1)  # of the longer side: large pictures count no more than small ones
@@ -82,10 +90,17 @@ def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int
 
 
 def fit_anchors(boxes: Tensor, count: int | None = None) -> AnchorFit:
-    """Anchors for boxes (n, 4) of the canvas: `count` sizes, or as few as match them, by k-means of their logarithms.
+    """Anchors for boxes, by k-means of the logarithms of their sizes.
 
     k-means of box sizes instead of sizes by hand is the idea of J. Redmon and A. Farhadi, "YOLO9000", CVPR 2017; on
-    logarithms a distance is a ratio, and so close to an IoU. Raises ValueError without boxes.
+    logarithms a distance is a ratio, and so close to an IoU.
+
+    Args:
+        boxes: (n, 4), on the canvas.
+        count: how many sizes; without it as few as match the boxes.
+
+    Raises:
+        ValueError: there are no boxes.
     """
     if len(boxes) == 0:
         raise ValueError("`boxes` must hold at least one box, got none: anchors are fitted to what is to be found")

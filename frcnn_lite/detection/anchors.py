@@ -5,9 +5,14 @@ from torch import Tensor
 
 
 def cell_anchors(sizes: tuple[float, ...], ratios: tuple[float, ...]) -> Tensor:
-    """Anchors (A, 4) float32 around the origin, A = len(sizes) * len(ratios), sizes varying slowest.
+    """Anchors around the origin.
 
-    size: the square root of the area, in pixels; ratio: height / width.
+    Args:
+        sizes: square roots of the area, in pixels.
+        ratios: height / width.
+
+    Returns:
+        (A, 4) float32, A = len(sizes) * len(ratios), sizes varying slowest.
     """
     size = torch.tensor(sizes).unsqueeze(1)
     root = torch.tensor(ratios).sqrt().unsqueeze(0)
@@ -16,9 +21,17 @@ def cell_anchors(sizes: tuple[float, ...], ratios: tuple[float, ...]) -> Tensor:
 
 
 def grid_anchors(cell: Tensor, height: int, width: int, stride: int, offset: float = 0.5) -> Tensor:
-    """Anchors (height * width * A, 4) of a feature map, from `cell` anchors (A, 4): row by row, A at each cell.
+    """Anchors of a feature map: row by row, A at each cell.
 
-    A cell's anchors are around (column + offset) * stride; by default that is its middle.
+    Args:
+        cell: (A, 4), those of one cell, around the origin.
+        height: of the map, in cells.
+        width: of the map, in cells.
+        stride: pixels a cell.
+        offset: a cell's anchors are around (column + offset) * stride; by default that is its middle.
+
+    Returns:
+        (height * width * A, 4).
     """
     y, x = (
         torch.arange(offset * stride, (offset + cells) * stride, stride, device=cell.device, dtype=cell.dtype)

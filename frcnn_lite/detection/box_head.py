@@ -44,8 +44,15 @@ class BoxHead(nn.Module):
             self.pyramid = _pyramid(config, strides)
 
     def forward(self, maps: tuple[Tensor, ...], rois: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps (B, C, h, w) and rois (B, S, 4) to class logits (B, S, num_classes + 1) and deltas (B, S, D, 4), with D
-        = num_classes for class-specific boxes, else 1."""
+        """Classify regions and refine their boxes.
+
+        Args:
+            maps: (B, C, h, w), one for each stride.
+            rois: (B, S, 4).
+
+        Returns:
+            Logits (B, S, num_classes + 1) and deltas (B, S, D, 4), D = num_classes for class-specific boxes, else 1.
+        """
         batch, count = rois.shape[:2]
         # The image index counts within this batch: on a replica, image 0 is the first of *its* chunk.
         image = torch.arange(batch, device=rois.device, dtype=rois.dtype).view(-1, 1, 1).expand(-1, count, 1)
@@ -58,9 +65,14 @@ class BoxHead(nn.Module):
         return logits.view(batch, count, -1), deltas.view(batch, count, self.box_classes, 4)
 
     def pool(self, maps: tuple[Tensor, ...], rois: Tensor) -> Tensor:
-        """Maps (B, C, h, w) and rois (R, 5), image index and box, to (R, C, size, size) by `config.roi_op`.
+        """The features of regions, by `config.roi_op`.
 
-        R is a multiple of B, and the rois are in the order of their images.
+        Args:
+            maps: (B, C, h, w), one for each stride.
+            rois: (R, 5), index of the image, then `xyxy`, as many for each image, in the order of the images.
+
+        Returns:
+            (R, C, size, size).
         """
         size, strides = self.config.roi_output_size, self.strides
         align = self.config.roi_op == "align"

@@ -63,11 +63,20 @@ def make_detections(
 
 
 def vote(boxes: Tensor, scores: Tensor, labels: Tensor, least_iou: float) -> Tensor:
-    """Every box (B, N, 4) as the mean, weighted by score, of those of its class that overlap it by `least_iou` or more.
+    """Every box as the mean, weighted by score, of those of its class that overlap it.
 
     NMS keeps the box of the highest score; its neighbours saw the same object and err another way (S. Gidaris and N.
     Komodakis, "Object detection via a multi-region and semantic segmentation-aware CNN model", 2015: bounding box
-    voting). Scores, labels and their order stay.
+    voting).
+
+    Args:
+        boxes: (B, N, 4).
+        scores: (B, N).
+        labels: (B, N) int64.
+        least_iou: a box has a vote from this overlap on.
+
+    Returns:
+        Boxes (B, N, 4) in the same order.
     """
     voters = (box_iou(boxes, boxes) >= least_iou) & (labels.unsqueeze(2) == labels.unsqueeze(1))
     weights = (voters * scores.unsqueeze(1)).unsqueeze(3)

@@ -35,10 +35,18 @@ class ProposalTargets(NamedTuple):
 def make_proposal_targets(
     proposals: Proposals, boxes: Tensor, labels: Tensor, seeds: Tensor, delta_weights: Tensor, config: FasterRCNNConfig
 ) -> ProposalTargets:
-    """Sample proposals and assign them ground truth (B, M, 4), (B, M).
+    """Sample proposals and assign them ground truth.
 
     The ground-truth boxes join the proposals: early in training, when the RPN proposes nothing useful, they are the
     only positives the head sees.
+
+    Args:
+        proposals: those of the RPN.
+        boxes: (B, M, 4), the ground truth.
+        labels: (B, M) int64, -1 for padding.
+        seeds: (B,) int64, one for each image.
+        delta_weights: (4,), see `ops.encode_boxes`.
+        config: says how many are sampled, and which are positive.
     """
     candidates = torch.cat([proposals.boxes, boxes], dim=1)
     _, classes, weights, box_weights, rois, deltas = assign_targets(

@@ -47,8 +47,16 @@ def make_proposals(
 
 
 def best_candidates(logits: Tensor, levels: tuple[int, ...], count: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Scores, indices and level (B, K) of the best `count` anchors of each level, all by falling score; with one level,
-    None for it."""
+    """The best anchors of each level, all of them by falling score.
+
+    Args:
+        logits: (B, N), level after level.
+        levels: how many anchors each has.
+        count: how many of a level are taken at most.
+
+    Returns:
+        Scores, indices and level, each (B, K); with one level, None in place of the last.
+    """
     if len(levels) == 1:
         return *_best(logits, count), None
     start, best = 0, []

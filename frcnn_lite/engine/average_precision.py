@@ -84,9 +84,15 @@ class ClassCurve(NamedTuple):
 def average_precision(
     pictures: Sequence[Judged], class_names: Sequence[str], *, max_detections: int = 100
 ) -> AveragePrecision:
-    """COCO's numbers over `pictures`, with at most `max_detections` a picture and class.
+    """COCO's numbers over pictures that were judged.
 
-    Raises ValueError when a picture is there twice (a sampler that pads its last batch would count it twice).
+    Args:
+        pictures: what `judge` gives.
+        class_names: of all classes, by label.
+        max_detections: how many of a picture and class count, the best first.
+
+    Raises:
+        ValueError: a picture is there twice (a sampler that pads its last batch would count it twice).
     """
     judged = class_curves(pictures, class_names, max_detections=max_detections)
     AP50_per_class = {name: float(curve.precision[0].mean()) for name, curve in judged.items()}
@@ -105,7 +111,19 @@ def average_precision(
 def class_curves(
     pictures: Sequence[Judged], class_names: Sequence[str], *, max_detections: int = 100
 ) -> dict[str, ClassCurve]:
-    """The curve of every class that has an object, by name; raises as `average_precision` does."""
+    """Precision over recall of every class that has an object.
+
+    Args:
+        pictures: what `judge` gives.
+        class_names: of all classes, by label.
+        max_detections: how many of a picture and class count, the best first.
+
+    Returns:
+        Class name -> curve.
+
+    Raises:
+        ValueError: as `average_precision`.
+    """
     judged = evaluation(pictures, range(len(class_names)), max_detections=max_detections)
     curves = {}
     for label, name in enumerate(class_names):
@@ -133,10 +151,17 @@ class Evaluation(COCOeval):
 
 
 def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detections: int = 100) -> Evaluation:
-    """Every class of `labels` matched and accumulated: the contents of `eval` and `evalImgs` of a `COCOeval`.
+    """Detections matched to objects and accumulated: the contents of `eval` and `evalImgs` of a `COCOeval`.
 
     Objects and detections are numbered from 1, through the pictures and their rows: an id of 0 means "none" there.
-    Raises ValueError when a picture is there twice.
+
+    Args:
+        pictures: what `judge` gives.
+        labels: the classes to look at.
+        max_detections: how many of a picture and class count, the best first.
+
+    Raises:
+        ValueError: a picture is there twice.
     """
     counts = Counter(picture.image_id for picture in pictures)
     twice = sorted(image_id for image_id, count in counts.items() if count > 1)

@@ -52,9 +52,17 @@ class ConfusionMatrix:
 
 
 def confusion_matrix(pictures: Sequence[Judged], class_names: Sequence[str], *, score: float = SURE) -> ConfusionMatrix:
-    """The matrix of what `judge` gives, over detections of at least `score`; raises as `average_precision` does.
+    """How often objects of each class were found as which class.
 
     Objects that are ignored (difficult ones and crowds) are not counted, and neither is a detection that finds one.
+
+    Args:
+        pictures: what `judge` gives.
+        class_names: of all classes, by label.
+        score: detections below it do not count.
+
+    Raises:
+        ValueError: as `average_precision`.
     """
     sure = [_keep(picture, picture.found_scores >= score) for picture in pictures]
     true = [label for picture in sure for label in picture.labels.tolist()]

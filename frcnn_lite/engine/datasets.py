@@ -44,9 +44,14 @@ class Pictures:
         return self._on_canvas(choose_splits(config.data, config.test_data)[0], config.train_images, config)
 
     def held_out(self, config: TrainConfig, length: int | None = None) -> DetectionDataset:
-        """The unseen pictures that a run of `config` is judged on, `config.test_images` of them unless told otherwise.
+        """The unseen pictures that a run is judged on.
 
-        Raises as `train` does.
+        Args:
+            config: the run's.
+            length: how many at most; the default is `config.test_images`.
+
+        Raises:
+            ValueError, FileNotFoundError: as `train`.
         """
         images = config.test_images if length is None else length
         if config.data == "digits" and not config.test_data:
@@ -65,9 +70,16 @@ class Pictures:
     def annotated(
         self, source: DataSource, length: int, class_names: tuple[str, ...], handle: tuple[str, ...]
     ) -> AnnotatedPictures:
-        """The first `length` pictures, looked through; what is wrong with them is said in a warning.
+        """Pictures, looked through; what is wrong with them is said in a warning.
 
-        Raises ValueError where none is left.
+        Args:
+            source: where they are.
+            length: how many at most, from the first on.
+            class_names: the classes, by label.
+            handle: what to do about defects, as in `TrainConfig.handle`.
+
+        Raises:
+            ValueError: none is left.
         """
 
         def look_through() -> AnnotatedPictures:

@@ -77,10 +77,17 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
 
 
 def fill_minutes(config: TrainConfig, minutes: float, pictures: Pictures | None = None) -> TrainConfig:
-    """`config` with as many steps as fit into `minutes` here and now, the same number on every rank.
+    """`config` with as many steps as fit into some minutes here and now, the same number on every rank, at least 1.
 
-    At least 1; the time to measure them is included. Real steps on a throw-away model and real pictures are timed.
-    Raises ValueError unless `minutes` is positive.
+    Real steps on a throw-away model and real pictures are timed; the time for that is included.
+
+    Args:
+        config: of the run.
+        minutes: more than 0.
+        pictures: what has been read already, if anything has.
+
+    Raises:
+        ValueError: `minutes` is not positive.
     """
     if not 0 < minutes < math.inf:
         raise ValueError(f"`minutes` must be a positive number, got {minutes}")

@@ -14,7 +14,15 @@ class StepOrder(Sampler[list[int]]):
     A function of (seed, step), so that a resumed run sees what the uninterrupted one would have seen. Ranks share each
     batch out among themselves, so that it is the same batch however many they are; no image is shown twice, as those
     that `DistributedSampler` fills up with are.
-    Raises ValueError for a batch that leaves a rank without an image.
+
+    Args:
+        images: how many there are.
+        batch_size: of all ranks together.
+        seed: of the order.
+        first_step, last_step: the steps to give, [first_step, last_step).
+
+    Raises:
+        ValueError: the batch leaves a rank without an image.
     """
 
     def __init__(self, images: int, batch_size: int, seed: int, first_step: int, last_step: int) -> None:

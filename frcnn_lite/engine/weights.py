@@ -42,9 +42,15 @@ class Run(NamedTuple):
 
 
 def load_run(path: str | Path, *, best: bool = False) -> Run:
-    """The run in directory `path` as it was at its last checkpoint, or as it was when it was judged best.
+    """A run as it was at its last checkpoint, or when it was judged best.
 
-    Raises FileNotFoundError when no run is there, CheckpointError when its checkpoint is damaged or was never written.
+    Args:
+        path: the directory of the run.
+        best: take the best weights in place of the last ones.
+
+    Raises:
+        FileNotFoundError: there is no run.
+        CheckpointError: its checkpoint is damaged or was never written.
     """
     run = RunDirectory.open(path)
     config = run.read_config()

@@ -108,7 +108,11 @@ def _require(*packages: str) -> None:
 
 
 def translations() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """What `torch.onnx.export` takes as `custom_translation_table`."""
+    """How the operators that ONNX does not know are written with those that it knows.
+
+    Returns:
+        The `custom_translation_table` of `torch.onnx.export`: operator -> a function to call in its place.
+    """
     return {
         torch.ops.frcnn_lite.roi_pool.default: _roi_pool,
         torch.ops.frcnn_lite.roi_align.default: _roi_align,
@@ -154,6 +158,15 @@ def _nms_mask(boxes: Any, scores: Any, iou_threshold: float, classes: Any = None
 
     It takes scores (B, classes, K). A box has no score but in its own class, so classes leave each other alone without
     shifting a coordinate. -inf is raised to LOWEST: such a box comes last, and is still a box.
+
+    Args:
+        boxes: (B, K, 4).
+        scores: (B, K).
+        iou_threshold: a number, which becomes a constant of the graph.
+        classes: (B, K) int64 or None.
+
+    Returns:
+        (B, K) bool, as `suppress` gives it.
     """
     op = _operators()
     first, second = op.Constant(value_ints=[0]), op.Constant(value_ints=[1])

@@ -49,7 +49,7 @@ class OnnxDetector:
         """Find objects in pictures (B, H, W, 3) uint8 RGB, as Pillow and most decoders give them."""
         if pictures.ndim != 4 or pictures.shape[1:] != (*self.image_size, 3) or pictures.dtype != np.uint8:
             wanted = f"(B, {self.image_size[0]}, {self.image_size[1]}, 3) uint8"
-            raise ValueError(f"pictures must be {wanted}, got {pictures.shape} {pictures.dtype}")
+            raise ValueError(f"`pictures` must be {wanted}, got {pictures.shape} {pictures.dtype}")
         images = pictures.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
         rows = zip(*self.run(images), strict=True)
         return [Found(boxes[valid], scores[valid], self._names(labels[valid])) for boxes, scores, labels, valid in rows]

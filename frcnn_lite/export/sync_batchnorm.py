@@ -12,10 +12,14 @@ BatchNorm = type[nn.BatchNorm1d] | type[nn.BatchNorm2d] | type[nn.BatchNorm3d]
 
 
 def revert_sync_batchnorm(model: nn.Module, batch_norm: BatchNorm = nn.BatchNorm2d) -> nn.Module:
-    """A copy of `model` with every `nn.SyncBatchNorm` as a `batch_norm` of the same parameters, statistics and mode.
+    """A copy of `model` with every `nn.SyncBatchNorm` replaced by a plain layer.
 
     Values in eval mode are equal bit for bit, and the state dict is the same. In training the statistics are those of
     one device from then on.
+
+    Args:
+        model: it stays as it is.
+        batch_norm: the class of the plain layers. They have the same parameters, statistics and mode.
     """
     shell = nn.Sequential(copy.deepcopy(model))
     made: dict[nn.Module, nn.Module] = {}

@@ -28,8 +28,18 @@ REPEAT_BELOW = 2**18
 class FastGroupLinear(nn.Module):
     """One Linear per class, each reading its group's features: (B, G, Cg) -> (B, n_classes, Cc).
 
-    Arguments, parameters, state dict, values and errors are those of `GroupLinear`, so that one can take the place of
-    the other: `fast.load_state_dict(plain.state_dict())`.
+    Parameters, state dict, values and errors are those of `GroupLinear`, so that one can take the place of the other:
+    `fast.load_state_dict(plain.state_dict())`.
+
+    Args:
+        n_groups: G, the groups of features.
+        nclasses_per_group: how many classes read each group, 0 or more.
+        group_channels: Cg, the features of a group.
+        class_channels: Cc, the numbers that a class gives.
+        bias: whether a bias is learned.
+
+    Raises:
+        ValueError: sizes do not fit each other, or an input has a different shape.
     """
 
     class_group: Tensor

@@ -21,8 +21,16 @@ class GroupLinear(nn.Module):
 
     Class c computes `x[:, group of c] @ weight[c].T + bias[c]`.
     `weight` is (n_classes, Cc, Cg) and `bias` (n_classes, Cc): those of a list of `nn.Linear`, stacked as they are.
-    A group may have any number of classes, none included. One class for every group, `(1,) * G`, is a Linear a group.
-    Raises ValueError for sizes that do not fit each other, and for an input of a different shape.
+
+    Args:
+        n_groups: G, the groups of features.
+        nclasses_per_group: how many classes read each group, 0 or more. `(1,) * G` is a Linear a group.
+        group_channels: Cg, the features of a group.
+        class_channels: Cc, the numbers that a class gives.
+        bias: whether a bias is learned.
+
+    Raises:
+        ValueError: sizes do not fit each other, or an input has a different shape.
 
     Source: `Parallel_GroupLinear` and `group_divided_linear` of a post of about 2019, completed; its bound
     1 / sqrt(n_classes) is 1 / sqrt(Cg) here, as in `nn.Linear`, because Cg numbers are summed.
@@ -68,9 +76,14 @@ class GroupLinear(nn.Module):
 
     @classmethod
     def from_linears(cls, linears: Sequence[nn.Linear], nclasses_per_group: Sequence[int]) -> "GroupLinear":
-        """The layer that computes what a loop over `linears` (by class, group after group) computes; weights copied.
+        """The layer that computes what a loop over `linears` computes; their weights are copied.
 
-        Raises ValueError when the sizes do not add up to the number of Linears, or the Linears differ in shape.
+        Args:
+            linears: one for each class, group after group.
+            nclasses_per_group: how many of them read each group.
+
+        Raises:
+            ValueError: the sizes do not add up to the number of Linears, or the Linears differ in shape.
         """
         sizes = tuple(nclasses_per_group)
         if sum(sizes) != len(linears) or not linears:

@@ -63,8 +63,14 @@ def unpack(grouped: nn.Module, block: Block, groups: int) -> list[Block]:
 def pack_state_dicts(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The state_dict of the grouped module from those of the serial blocks (works on gradients by name, too).
 
-    BatchNorm's scalar `num_batches_tracked` cannot differ between groups: the largest is kept.
-    Raises ValueError when the blocks' names or shapes differ.
+    Args:
+        states: one for each block, in the order of the groups.
+
+    Returns:
+        Name -> tensor. BatchNorm's scalar `num_batches_tracked` cannot differ between groups: the largest is kept.
+
+    Raises:
+        ValueError: there are no blocks, or their names or shapes differ.
     """
     if not states:
         raise ValueError("`states` must be at least one state_dict, got none")
@@ -82,9 +88,14 @@ def pack_state_dicts(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor
 
 
 def unpack_state_dict(state: Mapping[str, Tensor], groups: int) -> list[dict[str, Tensor]]:
-    """State_dicts of the `groups` serial blocks, the reverse of `pack_state_dicts`; tensors are copies.
+    """State_dicts of the serial blocks, the reverse of `pack_state_dicts`; tensors are copies.
 
-    Raises ValueError when a tensor's first dimension cannot be cut into `groups` equal parts.
+    Args:
+        state: the state_dict of the grouped module.
+        groups: how many blocks it is made of.
+
+    Raises:
+        ValueError: a tensor's first dimension cannot be cut into `groups` equal parts.
     """
     states: list[dict[str, Tensor]] = [{} for _ in range(groups)]
     for name, value in state.items():

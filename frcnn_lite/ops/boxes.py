@@ -18,9 +18,16 @@ MIN_SIZE = 1e-3
 
 
 def box_iou(first: Tensor, second: Tensor) -> Tensor:
-    """Intersection over union of every pair: `(..., N, 4)` and `(..., M, 4)` give `(..., N, M)`.
+    """Intersection over union of every pair.
 
     Two boxes that are both empty have IoU 0 here, not 0 / 0, so padded rows stay finite.
+
+    Args:
+        first: `(..., N, 4)`.
+        second: `(..., M, 4)`.
+
+    Returns:
+        `(..., N, M)`.
     """
     first_low, first_high = first.unsqueeze(-2).split(2, dim=-1)
     second_low, second_high = second.unsqueeze(-3).split(2, dim=-1)
@@ -36,10 +43,18 @@ def _centers_and_sizes(boxes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def encode_boxes(boxes: Tensor, reference: Tensor, weights: Tensor) -> Tensor:
-    """Deltas `(..., 4)` that move `reference` boxes `(..., 4)` onto `boxes` `(..., 4)`.
+    """Deltas that move `reference` onto `boxes`: `(dx / w, dy / h, log(w' / w), log(h' / h))` times `weights`.
 
-    A delta is `(dx / w, dy / h, log(w' / w), log(h' / h))` times `weights` `(4,)`, as in R-CNN (Girshick et al., 2014,
-    appendix C). Sizes below `MIN_SIZE` are raised to it: padded rows give finite numbers, which the caller weighs by 0.
+    As in R-CNN (Girshick et al., 2014, appendix C). Sizes below `MIN_SIZE` are raised to it: padded rows give finite
+    numbers, which the caller weighs by 0.
+
+    Args:
+        boxes: `(..., 4)`.
+        reference: `(..., 4)`, the anchors or proposals.
+        weights: `(4,)`.
+
+    Returns:
+        `(..., 4)`.
     """
     center, size = _centers_and_sizes(boxes)
     reference_center, reference_size = _centers_and_sizes(reference)
@@ -49,9 +64,15 @@ def encode_boxes(boxes: Tensor, reference: Tensor, weights: Tensor) -> Tensor:
 
 
 def decode_boxes(deltas: Tensor, reference: Tensor, weights: Tensor) -> Tensor:
-    """Boxes `(..., 4)` that `deltas` `(..., 4)` make of `reference` `(..., 4)`: the inverse of `encode_boxes`.
+    """The boxes that `deltas` make of `reference`: the inverse of `encode_boxes`.
 
-    Log size ratios are limited to `MAX_LOG_SCALE`.
+    Args:
+        deltas: `(..., 4)`. Logarithms of sizes are limited to `MAX_LOG_SCALE`.
+        reference: `(..., 4)`, the anchors or proposals.
+        weights: `(4,)`, those of `encode_boxes`.
+
+    Returns:
+        `(..., 4)`.
     """
     shift, log_scale = (deltas / weights).split(2, dim=-1)
     center, size = _centers_and_sizes(reference)

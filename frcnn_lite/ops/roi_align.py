@@ -76,7 +76,18 @@ def align_weights(
     sampling_ratio: int = -1,
     aligned: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Image indices (R,) int64, and the weight of each row (R, ph, H) and column (R, pw, W) in each bin's mean."""
+    """The weight of each row and column of the map in each bin's mean.
+
+    Args:
+        rois: (R, 5) float32 or float64, index of the image, then `xyxy` in pixels.
+        map_size: (height, width) of the feature map in cells.
+        ph: bins of a region, one above the other.
+        pw: bins of a region, side by side.
+        spatial_scale, sampling_ratio, aligned: those of `roi_align`.
+
+    Returns:
+        Image indices (R,) int64, weights of rows (R, ph, H) and of columns (R, pw, W).
+    """
     x1, y1, x2, y2 = (rois[:, 1:] * spatial_scale - (0.5 if aligned else 0.0)).unbind(1)
     width, height = x2 - x1, y2 - y1
     if not aligned:  # as the first version had it: a region is at least one cell wide
@@ -218,7 +229,7 @@ def _check_images(images: Tensor, count: int) -> None:
     elif not inside:
         outside = images[(images < 0) | (images >= count)][0].item()
         raise ValueError(
-            f"rois[:, 0] must be an image of this batch, 0 to {count - 1}, got {outside}; "
+            f"`rois[:, 0]` must be an image of this batch, 0 to {count - 1}, got {outside}; "
             "on a replica, images are counted from the first of its own chunk"
         )
 

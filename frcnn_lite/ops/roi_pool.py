@@ -61,7 +61,17 @@ def roi_pool(features: Tensor, rois: Tensor, output_size: int | tuple[int, int],
 def roi_pool_with_argmax(
     features: Tensor, rois: Tensor, output_size: int | tuple[int, int], spatial_scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """`roi_pool`, and where in the map each value was found: `row * W + column` (R, C, ph, pw) int32, -1 for none."""
+    """`roi_pool`, and where in the map each value was found.
+
+    Args:
+        features, rois, output_size, spatial_scale: those of `roi_pool`.
+
+    Returns:
+        Values (R, C, ph, pw), and for each its `row * W + column`, (R, C, ph, pw) int32, -1 where a bin is empty.
+
+    Raises:
+        ValueError: as `roi_pool`.
+    """
     ph, pw = _check(features, rois, output_size)
     return _OPERATORS.roi_pool(features, rois, ph, pw, spatial_scale, 32)
 
@@ -253,7 +263,7 @@ def _check_images(images: Tensor, count: int) -> None:
     elif not inside:
         outside = images[(images < 0) | (images >= count)][0].item()
         raise ValueError(
-            f"rois[:, 0] must be an image of this batch, 0 to {count - 1}, got {outside}; "
+            f"`rois[:, 0]` must be an image of this batch, 0 to {count - 1}, got {outside}; "
             "on a replica, images are counted from the first of its own chunk"
         )
 
@@ -277,7 +287,7 @@ def _setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 def _backward(ctx, grad, _grad_argmax):  # type: ignore[no-untyped-def]
     if not ctx.has_argmax:
-        raise RuntimeError("roi_pool was called with argmax_bits=0, which keeps nothing for a backward pass")
+        raise RuntimeError("roi_pool was called with `argmax_bits=0`, which keeps nothing for a backward pass")
     argmax, images = ctx.saved_tensors
     backward = _OPERATORS.roi_pool_backward
     return backward(grad, argmax, images, ctx.size, ctx.channels_last), None, None, None, None, None

@@ -6,12 +6,17 @@ from torch import Tensor
 
 
 def chunk_sizes(rows: int, gpus: int) -> list[int]:
-    """Rows that each GPU receives of a tensor of `rows` rows: the rule of `Tensor.chunk`, which scatter uses.
+    """Rows that each GPU receives of a tensor: the rule of `Tensor.chunk`, which scatter uses.
 
     Every chunk has ceil(rows / gpus) rows, and the last one what is left over. There can be fewer chunks than GPUs:
-    9 rows on 4 GPUs make [3, 3, 3]. 0 rows make an empty chunk for every GPU.
+    9 rows on 4 GPUs make [3, 3, 3].
 
-    Raises ValueError for a negative number of rows or fewer than one GPU.
+    Args:
+        rows: of the tensor; 0 make an empty chunk for every GPU.
+        gpus: how many there are.
+
+    Raises:
+        ValueError: `rows` is negative, or `gpus` less than one.
     """
     if rows < 0 or gpus < 1:
         raise ValueError(f"`rows` must be at least 0 and `gpus` at least 1, got {rows} and {gpus}")
@@ -34,7 +39,7 @@ def rows_lost(sizes: Sequence[int], gpus: int) -> int:
 
     Args:
         sizes: number of rows of each tensor argument, at least one of them.
-        gpus: number of devices in `device_ids`.
+        gpus: how many there are in `device_ids`.
 
     Raises:
         ValueError: `sizes` is empty.
@@ -47,12 +52,20 @@ def rows_lost(sizes: Sequence[int], gpus: int) -> int:
 
 
 def share(tensor: Tensor, *, like: Tensor) -> Tensor:
-    """`tensor` (1, ...) repeated for every row of `like` (B, ...): (B, ...), so that both are dealt out alike.
+    """`tensor` repeated for every row of `like`, so that both are dealt out alike.
 
-    A view: the B rows are the same memory, and only the chunk that a device receives is copied there. It must have the
-    rows of `like`, not as many as there are devices: with 10 rows on 8 devices `like` makes 5 chunks and 8 rows make 8.
+    A view: its rows are the same memory, and only the chunk that a device receives is copied there. It must have the
+    rows of `like`, not as many as there are GPUs: with 10 rows on 8 GPUs `like` makes 5 chunks and 8 rows make 8.
 
-    Raises ValueError when `tensor` does not have exactly one row, or when `like` has no rows dimension.
+    Args:
+        tensor: (1, ...).
+        like: (B, ...).
+
+    Returns:
+        (B, ...), with the row of `tensor` B times.
+
+    Raises:
+        ValueError: `tensor` does not have exactly one row, or `like` has no dimension of rows.
     """
     if tensor.dim() == 0 or tensor.shape[0] != 1:
         raise ValueError(f"`tensor` must have one row to share, shape (1, ...), got {tuple(tensor.shape)}")

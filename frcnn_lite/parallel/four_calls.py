@@ -24,11 +24,22 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """`module(*inputs, **module_kwargs)`, its rows split over `devices` along `dim`.
+    """`module(*inputs, **module_kwargs)`, its rows split over `devices`.
 
-    Returns what the module returns, tensors joined along `dim` on `output_device`, by default the first of `devices`.
+    Args:
+        module: its weights may be anywhere.
+        inputs: arguments by position.
+        devices: one for each replica, such as `["cpu", "cpu"]`.
+        output_device: where results are joined; the default is the first of `devices`.
+        dim: the dimension of rows.
+        module_kwargs: arguments by name.
 
-    Raises ValueError when `devices` is empty, and what a replica raises, with a note that names the replica.
+    Returns:
+        What the module returns, its tensors joined along `dim`.
+
+    Raises:
+        ValueError: `devices` is empty.
+        Exception: what a replica raises, with a note that names the replica.
     """
     if not devices:
         raise ValueError("`devices` is empty; name at least one, such as ['cuda:0', 'cuda:1'] or ['cpu', 'cpu']")
@@ -42,8 +53,11 @@ def data_parallel(
 def scatter(value: Any, devices: Devices, dim: int = 0) -> list[Any]:
     """One share of `value` for each device that gets one, by torch's rule.
 
-    A tensor is cut into chunks of ceil(rows / devices) rows; a list, tuple, named tuple or dict is cut leaf by leaf,
-    and its shortest leaf decides how many shares there are; everything else is handed to all.
+    Args:
+        value: a tensor is cut into chunks of ceil(rows / len(devices)) rows; a list, tuple, named tuple or dict is cut
+            leaf by leaf, and its shortest leaf decides how many shares there are; everything else is handed to all.
+        devices: where the shares go.
+        dim: the dimension of rows.
     """
     if isinstance(value, Tensor):
         return [chunk.to(device) for chunk, device in zip(value.chunk(len(devices), dim), devices, strict=False)]
@@ -56,10 +70,14 @@ def scatter(value: Any, devices: Devices, dim: int = 0) -> list[Any]:
 
 
 def replicate(module: nn.Module, devices: Devices) -> list[nn.Module]:
-    """A shallow copy of `module` on each device; gradients of its weights flow back to the originals.
+    """Shallow copies of a module; gradients of their weights flow back to the originals.
 
     Buffers are copied without a gradient. Containers and other attributes are shared, hooks are not: one that a replica
     registers stays its own (they are shared in torch, pytorch pull request 128272).
+
+    Args:
+        module: it stays as it is.
+        devices: one for each copy.
     """
     return [_replica(module, torch.device(device), {}) for device in devices]
 
@@ -87,13 +105,23 @@ def parallel_apply(
     kwargs: Sequence[dict[str, Any]],
     devices: Devices | None = None,
 ) -> list[Any]:
-    """Call each replica in a thread of its own; return the results in the order of the replicas.
+    """Call each replica in a thread of its own.
 
     Grad mode, autocast and current device belong to a thread, so each thread is given the caller's modes and its own
-    device: of `devices`, or else the one its replica's weights are on, wherever its inputs are. Of several exceptions
-    the one of the first replica is raised.
+    device, wherever its inputs are.
 
-    Raises ValueError when `devices` is left out and a replica has neither parameters nor buffers.
+    Args:
+        replicas: modules, one a thread.
+        args: the arguments by position of each.
+        kwargs: the arguments by name of each.
+        devices: the current device of each thread; the default is where its replica's weights are.
+
+    Returns:
+        The results, in the order of the replicas.
+
+    Raises:
+        ValueError: `devices` is left out and a replica has neither parameters nor buffers.
+        Exception: of several that replicas raise, the one of the first replica.
     """
     devices = [_home_of(replica) for replica in replicas] if devices is None else devices
     results: dict[int, Any] = {}
@@ -148,9 +176,15 @@ def _modes(device: torch.device) -> list[Callable[[], AbstractContextManager[Any
 
 
 def gather(outputs: Sequence[Any], device: torch.device | str, dim: int = 0) -> Any:
-    """Tensors of all replicas joined along `dim` on `device`; dicts, lists and tuples are gathered leaf by leaf.
+    """The results of all replicas as one; dicts, lists and tuples are gathered leaf by leaf.
 
-    0-d tensors become a vector, None stays None. Raises TypeError for anything else, such as a Python number.
+    Args:
+        outputs: of the replicas, in order. Tensors are joined, 0-d tensors become a vector, and None stays None.
+        device: where the tensors are joined.
+        dim: the dimension of rows.
+
+    Raises:
+        TypeError: a replica returned anything else, such as a Python number.
     """
     first = outputs[0]
     if first is None:

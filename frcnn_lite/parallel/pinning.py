@@ -39,15 +39,21 @@ def same_device(**tensors: Tensor) -> torch.device:
     places = {name: tensor.device for name, tensor in tensors.items()}
     if len(set(places.values())) > 1:
         told = ", ".join(f"{name} on {device}" for name, device in places.items())
-        raise ValueError(f"tensors must be on one device, got {told}")
+        raise ValueError(f"`tensors` must be on one device, got {told}")
     return next(iter(places.values()))
 
 
 def from_numpy(array: np.ndarray, like: Tensor) -> Tensor:
-    """`array` on the device of `like`: floats in its dtype, integers and bools in their own.
+    """An array as a tensor beside another one.
 
-    In place of a bare `.cuda()`, which goes to whatever device is current in the calling thread. Shares the memory of
-    `array` where `like` is a CPU tensor of the same dtype.
+    In place of a bare `.cuda()`, which goes to whatever device is current in the calling thread.
+
+    Args:
+        array: floats, integers or bools.
+        like: gives the device, and floats their dtype; integers and bools keep their own.
+
+    Returns:
+        A tensor that shares the memory of `array` where `like` is a CPU tensor of the same dtype.
     """
     tensor = torch.from_numpy(array)
     return tensor.to(like.device, like.dtype if tensor.is_floating_point() else tensor.dtype)

@@ -37,8 +37,18 @@ def rank_and_size() -> tuple[int, int]:
 def process_group(device: torch.device | str | None = None, *, timeout: float | None = None) -> Iterator[torch.device]:
     """`init_from_env` for the block, and out of the group at its end, so that no rank waits for one that has left.
 
-    A process that nobody launched as a rank joins nothing and gets `device`, cuda:0, or the CPU. A group that this
-    process is in already is used, and left alone.
+    A process that nobody launched as a rank joins nothing. A group that this process is in already is used, and left
+    alone.
+
+    Args:
+        device: that of `init_from_env`; in a process alone the default is cuda:0, or the CPU.
+        timeout: that of `init_from_env`.
+
+    Yields:
+        The device of this process.
+
+    Raises:
+        RuntimeError, ValueError: as `init_from_env`.
     """
     if not is_launched() or distributed.is_initialized():
         yield choose_device(device)

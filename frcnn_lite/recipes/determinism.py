@@ -25,10 +25,15 @@ def seed_everything(seed: int) -> None:
     """Seed the global generators of Python, NumPy (if installed) and torch, on the CPU and on every device.
 
     DataLoader workers draw their seeds from torch's generator, or from `DataLoader(generator=...)`, so they follow.
-    Raises ValueError for a seed outside 0 .. 2**32 - 1.
+
+    Args:
+        seed: 0 .. 2**32 - 1, the range that NumPy takes.
+
+    Raises:
+        ValueError: `seed` is outside that range.
     """
     if not 0 <= seed < SEED_LIMIT:
-        raise ValueError(f"seed must be between 0 and 2**32 - 1, the range that NumPy takes, got {seed}")
+        raise ValueError(f"`seed` must be between 0 and 2**32 - 1, the range that NumPy takes, got {seed}")
     random.seed(seed)
     torch.manual_seed(seed)
     try:
@@ -79,10 +84,19 @@ class BitReport:
 
 
 def same_bits(a: Any, b: Any) -> BitReport:
-    """Compare two nested states (tensors, numbers, strings, None in mappings, lists and tuples) bit for bit.
+    """Compare two states bit for bit, wherever their tensors are.
 
     Unlike `==`, a NaN equals a NaN of the same bits and 0.0 differs from -0.0; unlike `allclose`, nothing is near.
-    Devices may differ. Raises TypeError for a leaf of another kind, sparse tensors included.
+
+    Args:
+        a: tensors, numbers, strings and None, in mappings, lists and tuples.
+        b: what it is compared with.
+
+    Returns:
+        A report that is true where nothing differs; printed, it names each leaf that does.
+
+    Raises:
+        TypeError: a leaf of another kind, sparse tensors included.
     """
     differences: list[str] = []
     compared = _compare("", a, b, differences)

@@ -87,10 +87,16 @@ class _WriteLog(TorchDispatchMode):
 
 @contextmanager
 def name_inplace_writes() -> Iterator[list[Write]]:
-    """Within the block, backward raises InPlaceError with the lines that wrote. Yields the growing list of all writes.
+    """Within the block, backward raises InPlaceError with the lines that wrote.
 
-    The forward pass, the write and `backward()` must lie inside the block. Source: the message of
+    The forward pass, the write and `backward()` must all be inside the block. Source: the message of
     torch/csrc/autograd/saved_variable.cpp, which knows both versions and not the line between them.
+
+    Yields:
+        The list of all writes, which grows within the block.
+
+    Raises:
+        InPlaceError: from `backward()`, when a tensor that it needs was overwritten after it was saved.
     """
     writes: list[Write] = []
 

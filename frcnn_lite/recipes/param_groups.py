@@ -22,15 +22,20 @@ def param_groups(
 ) -> list[dict[str, Any]]:
     """Groups for any `torch.optim` optimizer, one a pattern: "params", "lr" and "name".
 
-    multipliers: pattern -> factor on `lr`. A pattern is the dotted name of a parameter or of a module around it, with
-    the wildcards of `fnmatch`: `backbone` takes `backbone.conv1.weight` and leaves `backbone2.conv1.weight`;
-    `*.bias` takes every bias. A factor of 0 keeps the group at rest. rest: factor of all parameters that no pattern
-    names; without it such a parameter is an error. A shared parameter stands in one group, under all of its names.
-    Raises ValueError naming the parameters that no pattern matches, those that two match, and patterns that match
-    nothing; TypeError for what is not a module.
+    Args:
+        model: whose parameters are grouped. A shared parameter is in one group, under all of its names.
+        multipliers: pattern -> factor on `lr`. A pattern is the dotted name of a parameter or of a module around it,
+            with the wildcards of `fnmatch`: `backbone` takes `backbone.conv1.weight`, not `backbone2.conv1.weight`;
+            `*.bias` takes every bias. A factor of 0 keeps the group at rest.
+        lr: the learning rate that is multiplied.
+        rest: factor of all parameters that no pattern names; without it such a parameter is an error.
+
+    Raises:
+        ValueError: a parameter is matched by no pattern or by two, or a pattern by no parameter; all are named.
+        TypeError: `model` is not a module.
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        raise TypeError(f"`model` must be a torch.nn.Module, got {type(model).__name__}")
     _check_numbers(multipliers, lr, rest)
     names = _names(model)
     matches = {own: [pattern for pattern in multipliers if _any_match(own, pattern)] for own in names}

@@ -33,13 +33,20 @@ def constant(optimizer: Optimizer, *, warmup_steps: int = 0) -> LRScheduler:
 
 
 def milestones(optimizer: Optimizer, drops: Sequence[int], *, gamma: float = 0.1, warmup_steps: int = 0) -> LRScheduler:
-    """Warm-up, then times `gamma` at each step in `drops`, counted from the start of the run and not from its warm-up.
+    """Warm-up, then the rate falls at each step in `drops`.
 
-    Raises ValueError for drops that do not increase or that lie inside the warm-up.
+    Args:
+        optimizer: whose groups' rates are multiplied.
+        drops: steps, rising, counted from the start of the run and not from the end of its warm-up.
+        gamma: the factor at each of them.
+        warmup_steps: length of the linear warm-up.
+
+    Raises:
+        ValueError: `drops` do not increase or begin inside of the warm-up, or `warmup_steps` is negative.
     """
     bounds = [warmup_steps, *drops]
     if any(late <= early for early, late in pairwise(bounds)):
-        raise ValueError(f"drops must increase and lie after the warm-up of {warmup_steps} steps, got {list(drops)}")
+        raise ValueError(f"`drops` must increase and lie after the warm-up of {warmup_steps} steps, got {list(drops)}")
     after = [drop - warmup_steps for drop in drops]
     return _after_warmup(optimizer, warmup_steps, [MultiStepLR(optimizer, after, gamma)])
 
@@ -48,7 +55,15 @@ def poly(optimizer: Optimizer, total_steps: int, *, power: float = 0.9, warmup_s
     """Warm-up, then (1 - t / T) ** power over the T steps that are left; 0 from `total_steps` on, however long.
 
     W. Liu, A. Rabinovich, A. C. Berg, "ParseNet", 2015; the power of 0.9 is DeepLab's (L.-C. Chen et al., 2016).
-    Raises ValueError when no step is left after the warm-up.
+
+    Args:
+        optimizer: whose groups' rates are multiplied.
+        total_steps: length of the run, with its warm-up.
+        power: 1 is a straight line; a smaller one stays high for longer.
+        warmup_steps: length of the linear warm-up.
+
+    Raises:
+        ValueError: no step is left after the warm-up, or `warmup_steps` is negative.
     """
     left = _steps_after(warmup_steps, total_steps)
     return _after_warmup(optimizer, warmup_steps, [PolynomialLR(optimizer, left, power)])
@@ -57,7 +72,15 @@ def poly(optimizer: Optimizer, total_steps: int, *, power: float = 0.9, warmup_s
 def cosine(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -> LRScheduler:
     """Warm-up, then half a cosine down to 0 at `total_steps`, and 0 from there on (`CosineAnnealingLR` alone rises).
 
-    I. Loshchilov and F. Hutter, "SGDR", ICLR 2017. Raises ValueError when no step is left after the warm-up.
+    I. Loshchilov and F. Hutter, "SGDR", ICLR 2017.
+
+    Args:
+        optimizer: whose groups' rates are multiplied.
+        total_steps: length of the run, with its warm-up.
+        warmup_steps: length of the linear warm-up.
+
+    Raises:
+        ValueError: no step is left after the warm-up, or `warmup_steps` is negative.
     """
     left = _steps_after(warmup_steps, total_steps)
     parts = [CosineAnnealingLR(optimizer, T_max=left), ConstantLR(optimizer, factor=0.0, total_iters=sys.maxsize)]

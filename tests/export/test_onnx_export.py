@@ -92,7 +92,7 @@ def test_refusals(model, file, tmp_path):
     with pytest.raises(ValueError, match="`batch` must be at least 1"):
         export_onnx(model, tmp_path / "x.onnx", batch=0)
     detector = OnnxDetector(file)
-    with pytest.raises(ValueError, match=r"pictures must be \(B, 128, 128, 3\) uint8, got \(1, 64, 64, 3\)"):
+    with pytest.raises(ValueError, match=r"`pictures` must be \(B, 128, 128, 3\) uint8, got \(1, 64, 64, 3\)"):
         detector(np.zeros((1, 64, 64, 3), np.uint8))
 
 

@@ -159,7 +159,7 @@ def test_no_regions(kernel: str) -> None:
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match=r"`rois` must be \(R, 5\) float32 or float64, got \(2, 4\)"):
         roi_align(torch.zeros(1, 1, 4, 4), torch.zeros(2, 4), 2)
-    with pytest.raises(ValueError, match=r"rois\[:, 0\] must be an image of this batch, 0 to 0, got 3"):
+    with pytest.raises(ValueError, match=r"`rois\[:, 0\]` must be an image of this batch, 0 to 0, got 3"):
         roi_align(torch.zeros(1, 1, 4, 4), torch.tensor([[3.0, 0, 0, 1, 1]]), 2)
 
 

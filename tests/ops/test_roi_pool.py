@@ -199,7 +199,7 @@ def test_corners_that_are_no_numbers_stay_inside_the_map(kernel: str) -> None:
 
 @pytest.mark.parametrize("image", [1, -1])
 def test_an_image_outside_the_batch_is_named(kernel: str, image: int) -> None:
-    with pytest.raises(ValueError, match=rf"rois\[:, 0\] must be an image of this batch, 0 to 0, got {image}"):
+    with pytest.raises(ValueError, match=rf"`rois\[:, 0\]` must be an image of this batch, 0 to 0, got {image}"):
         roi_pool(torch.zeros(1, 1, 4, 4), torch.tensor([[float(image), 0.0, 0.0, 2.0, 2.0]]), 2)
 
 

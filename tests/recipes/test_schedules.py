@@ -90,7 +90,7 @@ def test_a_resumed_schedule_goes_on_to_the_bit(build, stop):
     [
         (lambda optimizer: schedules.poly(optimizer, 4, warmup_steps=4), "`total_steps` must be more than the 4 steps"),
         (lambda optimizer: schedules.cosine(optimizer, 0), "`total_steps` must be more than"),
-        (lambda optimizer: schedules.milestones(optimizer, [8, 8]), "drops must increase"),
+        (lambda optimizer: schedules.milestones(optimizer, [8, 8]), "`drops` must increase"),
         (lambda optimizer: schedules.milestones(optimizer, [3], warmup_steps=4), "after the warm-up of 4 steps"),
         (lambda optimizer: schedules.constant(optimizer, warmup_steps=-1), "`warmup_steps` must be at least 0, got -1"),
     ],

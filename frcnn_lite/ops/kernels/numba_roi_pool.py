@@ -32,7 +32,18 @@ def load_extent(features, channel, extent, width, block):  # type: ignore[no-unt
 
 @njit
 def pool_region(block, extent, rows, columns, width, lowest, best, where):  # type: ignore[no-untyped-def]
-    """Values and positions (bins, BLOCK) of one region, from block (cells, BLOCK), which holds `extent` of the map."""
+    """Values and places of one region, for all channels of a block.
+
+    Args:
+        block: (cells, BLOCK), the features of the part of the map that `extent` names, row by row.
+        extent: top, bottom, left and right of that part.
+        rows: (ph, 2), [start, end) of each bin.
+        columns: (pw, 2), the same.
+        width: of the whole map.
+        lowest: what a bin begins with.
+        best: (bins, BLOCK), takes the values; 0 where a bin is empty.
+        where: (bins, BLOCK) int32, takes row * width + column of each; -1 for none.
+    """
     stride = extent[3] - extent[2]
     k = 0
     for i in range(rows.shape[0]):
@@ -96,7 +107,16 @@ def _scatter(first, last, grad, argmax, images, out):  # type: ignore[no-untyped
 def pool(
     features: Tensor, images: Tensor, rows: Tensor, columns: Tensor, argmax_bits: int = 32
 ) -> tuple[Tensor, Tensor]:
-    """Values and argmax (R, C, ph, pw) of integer bins, as the operator returns them."""
+    """Values and argmax of integer bins, as the operator returns them.
+
+    Args:
+        features: (N, C, H, W).
+        images, rows, columns: those of `roi_bins`.
+        argmax_bits: 16 or 32, the size of its integers; 0 for none of it.
+
+    Returns:
+        Values and argmax, each (R, C, ph, pw).
+    """
     given, lowest = features.dtype, max(torch.finfo(torch.float32).min, torch.finfo(features.dtype).min)
     features = features.detach().to(torch.promote_types(given, torch.float32))  # exact, and so is the way back
     values = features.new_empty(rows.shape[0], features.shape[1], rows.shape[1], columns.shape[1])
@@ -111,7 +131,18 @@ def pool(
 
 
 def scatter(grad: Tensor, argmax: Tensor, images: Tensor, size: list[int], channels_last: bool = False) -> Tensor:
-    """Gradient (N, C, H, W); sums run in order of region and bin, so they are the same with any number of threads."""
+    """The gradient of the features; sums run in order of region and bin, so the number of threads changes no bit.
+
+    Args:
+        grad: (R, C, ph, pw).
+        argmax: (R, C, ph, pw), as `pool` gives it.
+        images: (R,) int64.
+        size: [N, C, H, W].
+        channels_last: the memory format of what is returned.
+
+    Returns:
+        (N, C, H, W) of the dtype of `grad`.
+    """
     given = grad.dtype
     grad = grad.detach().to(torch.promote_types(given, torch.float32)).contiguous()
     form = torch.channels_last if channels_last else torch.contiguous_format

@@ -61,7 +61,7 @@ class Ledger:
         Raises ValueError for a kind that is not in `NAMED`.
         """
         if kind not in NAMED:
-            raise ValueError(f"kind must be one of {', '.join(NAMED)}, got {kind!r}; {REST} are the rest")
+            raise ValueError(f"`kind` must be one of {', '.join(NAMED)}, got {kind!r}; {REST} are the rest")
         for tensor in tree_leaves(list(tensors) if isinstance(tensors, Iterator) else tensors):
             if isinstance(tensor, Tensor) and tensor.device.type != "cpu":
                 storage = tensor.untyped_storage()

@@ -49,7 +49,7 @@ def test_the_weights_of_a_generator_and_a_kind_that_is_unknown():
         ledger, net = Ledger(), nn.Linear(128, 2).cuda()
         ledger.name("weights", net.parameters())
         assert ledger.split(3 * BLOCK, gpus[0])["weights"] == 3 * BLOCK
-        with pytest.raises(ValueError, match=r"kind must be one of weights, .* got 'activations'"):
+        with pytest.raises(ValueError, match=r"`kind` must be one of weights, .* got 'activations'"):
             ledger.name("activations", [])
 
 

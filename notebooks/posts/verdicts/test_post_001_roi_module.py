@@ -215,7 +215,7 @@ def test_state_is_that_of_the_last_call():
     for k in range(2):
         with torch.cuda.device(k):
             outputs.append(shared(x.detach().cuda(k).requires_grad_(), rois.cuda(k)))
-    with pytest.raises(ValueError, match="tensors must be on one device"):
+    with pytest.raises(ValueError, match="`tensors` must be on one device"):
         outputs[0].sum().backward()
 
 

@@ -17,9 +17,9 @@ def bars(
 ) -> Figure:
     """One bar a name, its length in proportion to its value (0 or more); `marked` gets the second of the colours."""
     if not values or min(values.values()) < 0:
-        raise ValueError(f"values must hold numbers of 0 or more, got {dict(values)}")
+        raise ValueError(f"`values` must hold numbers of 0 or more, got {dict(values)}")
     if marked is not None and marked not in values:
-        raise ValueError(f"marked is {marked!r}, which is none of {list(values)}")
+        raise ValueError(f"`marked` is {marked!r}, which is none of {list(values)}")
     most = max(values.values()) or 1
     left = 24 + 7.4 * max(map(len, values))
     height = TOP + len(values) * (BAR + GAP) + 8

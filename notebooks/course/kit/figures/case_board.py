@@ -24,7 +24,7 @@ class Ending:
 
     def __post_init__(self) -> None:
         if self.kind not in (*COLOURS, "none"):
-            raise ValueError(f"kind must be one of {', '.join((*COLOURS, 'none'))}, got {self.kind!r}")
+            raise ValueError(f"`kind` must be one of {', '.join((*COLOURS, 'none'))}, got {self.kind!r}")
 
     @property
     def shown(self) -> str:

@@ -31,12 +31,12 @@ def curves(
     """
     lengths = {name: len(values) for name, values in series.items()}
     if not lengths or not all(lengths.values()):
-        raise ValueError(f"series needs at least one line with values, got lengths {lengths}")
+        raise ValueError(f"`series` needs at least one line with values, got lengths {lengths}")
     if len(series) > len(colours):
-        raise ValueError(f"series has {len(series)} lines; {len(colours)} is what can be told apart")
+        raise ValueError(f"`series` has {len(series)} lines; {len(colours)} is what can be told apart")
     for name, values in series.items():
         if not all(map(math.isfinite, values)):
-            raise ValueError(f"series {name!r} holds a value that is not finite")
+            raise ValueError(f"`series` {name!r} holds a value that is not finite")
     axes = _Axes(series, every, first, steps)
     canvas = Canvas(WIDTH, HEIGHT, title, _describe(series, x_label, y_label, every, steps), at=(16, 26))
     axes.draw(canvas, x_label, y_label)

@@ -61,7 +61,7 @@ class DeviceLog:
 
     def _check(self, name: str) -> None:
         if name not in self.names:
-            raise ValueError(f"name is {name!r}; this log has lanes for {', '.join(self.names)}")
+            raise ValueError(f"`name` is {name!r}; this log has lanes for {', '.join(self.names)}")
 
     @property
     def lanes(self) -> list[Lane]:
@@ -87,9 +87,9 @@ def device_lanes(
     """
     unknown = sorted({event for lane in lanes for event in lane.current} - set(events))
     if unknown:
-        raise ValueError(f"events lacks {', '.join(unknown)}: give them in the order in which they shall be drawn")
+        raise ValueError(f"`events` lacks {', '.join(unknown)}: give them in the order in which they shall be drawn")
     if not lanes or not events:
-        raise ValueError(f"want lanes and events, got {len(lanes)} lanes and {len(events)} events")
+        raise ValueError(f"want `lanes` and `events`, got {len(lanes)} lanes and {len(events)} events")
     homes = {lane.home for lane in lanes}
     shared = len(lanes) > 1 and len(homes) == 1 and None not in homes
     labels = [lane.name if shared else _label(lane) for lane in lanes]

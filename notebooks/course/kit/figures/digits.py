@@ -45,7 +45,7 @@ def _runs_by_level(face: ArrayLike) -> Sequence[str]:
     """For each tint 1..LEVELS one path of the horizontal runs of cells that carry it, in units of a cell."""
     ink = np.asarray(face, dtype=np.float32)
     if ink.shape != (SIDE, SIDE):
-        raise ValueError(f"face has shape {ink.shape}; a digit is ({SIDE}, {SIDE}) cells of ink 0..16")
+        raise ValueError(f"`face` has shape {ink.shape}; a digit is ({SIDE}, {SIDE}) cells of ink 0..16")
     tint = np.rint(ink / 16 * LEVELS).astype(int)
     paths = [""] * LEVELS
     for row in range(SIDE):

@@ -29,9 +29,9 @@ class Flow:
 
     def __post_init__(self) -> None:
         if not self.chunks or not any(self.first):
-            raise ValueError("chunks is empty: name at least one argument that has rows")
+            raise ValueError("`chunks` is empty: name at least one argument that has rows")
         if max(len(self.received), *map(len, self.chunks.values())) > self.gpus:
-            raise ValueError(f"more chunks than gpus={self.gpus}: {self.chunks} and received {self.received}")
+            raise ValueError(f"more chunks than `gpus={self.gpus}`: {self.chunks} and received {self.received}")
         for rows, chunk in zip(self.received, self.first, strict=False):
             if rows and list(rows) != list(chunk):
                 raise ValueError(f"a replica received rows {list(rows)}, its chunk was {list(chunk)}: not one run")

@@ -15,7 +15,7 @@ def group_wiring(in_channels: int, out_channels: int, groups: int) -> Figure:
     Raises ValueError where the layer itself would: when `groups` does not divide both numbers.
     """
     if groups < 1 or in_channels % groups or out_channels % groups:
-        raise ValueError(f"groups is {groups}: it must divide {in_channels} input and {out_channels} output channels")
+        raise ValueError(f"`groups` is {groups}: it must divide {in_channels} input and {out_channels} output channels")
     fan_in, fan_out = in_channels // groups, out_channels // groups
     matrix_x = LEFT + SPAN + 90
     height = TOP + max(in_channels, out_channels) * STEP + 20
@@ -48,7 +48,7 @@ def class_wiring(nclasses_per_group: Sequence[int]) -> Figure:
     """Draw which group each class reads, groups of any size, empty ones included."""
     groups, classes = len(nclasses_per_group), sum(nclasses_per_group)
     if not classes:
-        raise ValueError(f"nclasses_per_group is {tuple(nclasses_per_group)}: there is no class to draw")
+        raise ValueError(f"`nclasses_per_group` is {tuple(nclasses_per_group)}: there is no class to draw")
     index = [group for group, n in enumerate(nclasses_per_group) for _ in range(n)]
     title = f"{_count(classes, 'class', 'classes')} of {_count(groups, 'group')}"
     words = f"Class by class, the group that is read: {', '.join(map(str, index))}."

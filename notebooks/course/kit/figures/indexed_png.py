@@ -17,7 +17,7 @@ def indexed_png(image: ArrayLike) -> bytes:
     """
     pixels = np.asarray(image)
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
-        raise ValueError(f"image is {pixels.dtype} {pixels.shape}; it must be uint8 (H, W, 3)")
+        raise ValueError(f"`image` is {pixels.dtype} {pixels.shape}; it must be uint8 (H, W, 3)")
     height, width, _ = pixels.shape
     palette, indices = _median_cut(pixels.reshape(-1, 3))
     lines = np.concatenate([np.zeros((height, 1), np.uint8), indices.reshape(height, width)], axis=1)  # filter 0

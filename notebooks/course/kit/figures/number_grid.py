@@ -12,7 +12,7 @@ def number_grid(values: Sequence[Sequence[int]], title: str, description: str, c
     """One cell a number, more of the colour for larger ones; `values` is a list of rows of equal length."""
     lengths = {len(row) for row in values}
     if len(lengths) != 1 or lengths == {0}:
-        raise ValueError(f"values must be rows of one length, got lengths {sorted(lengths)}")
+        raise ValueError(f"`values` must be rows of one length, got lengths {sorted(lengths)}")
     greatest = max(max(row) for row in values) or 1
     width = max(2 * LEFT + lengths.pop() * CELL, 9 * len(title) + 2 * LEFT)
     canvas = Canvas(width, TOP + len(values) * CELL + 16, title, description, at=(LEFT, 26))

@@ -21,7 +21,7 @@ LOST_COLOUR = "#59636e"
 def gpu_colour(index: int) -> str:
     """The colour of cuda:index, 0..7."""
     if not 0 <= index < len(GPU_COLOURS):
-        raise ValueError(f"index is {index}: figures know GPUs 0 to {len(GPU_COLOURS) - 1}")
+        raise ValueError(f"`index` is {index}: figures know GPUs 0 to {len(GPU_COLOURS) - 1}")
     return GPU_COLOURS[index]
 
 

@@ -72,7 +72,7 @@ def panels(shown: Sequence[Panel], title: str, columns: int = 3, side: int = 200
     Raises ValueError for no panel, an unknown kind of box, and a picture that is neither (3, H, W) nor (h, w).
     """
     if not shown:
-        raise ValueError("shown is empty: name at least one panel")
+        raise ValueError("`shown` is empty: name at least one panel")
     for panel in shown:
         _check(panel)
     columns = min(columns, len(shown))

@@ -23,7 +23,7 @@ def png(image: ArrayLike) -> bytes:
     """Encode (H, W, 3) uint8 as a PNG file (RGB, 8 bits)."""
     pixels = np.asarray(image)
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
-        raise ValueError(f"image is {pixels.dtype} {pixels.shape}; it must be uint8 (H, W, 3)")
+        raise ValueError(f"`image` is {pixels.dtype} {pixels.shape}; it must be uint8 (H, W, 3)")
     height, width, _ = pixels.shape
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], axis=1)  # filter 0
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

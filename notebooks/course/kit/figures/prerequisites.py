@@ -18,7 +18,7 @@ def prerequisites(titles: Mapping[str, str], needs: Mapping[str, Sequence[str]])
     Raises ValueError for no notebook, for one that needs a later or an unknown one.
     """
     if not titles:
-        raise ValueError("titles is empty: there is nothing to draw")
+        raise ValueError("`titles` is empty: there is nothing to draw")
     for number in titles:
         unknown = [other for other in needs.get(number, ()) if other not in titles or other >= number]
         if unknown:

@@ -53,7 +53,7 @@ class Canvas:
     ) -> None:
         for name, words in (("title", title), ("description", description)):
             if not words.strip():
-                raise ValueError(f"{name} is empty: a figure needs words for readers who cannot see it")
+                raise ValueError(f"`{name}` is empty: a figure needs words for readers who cannot see it")
         self.width, self.height, self.title, self.description = width, height, title, description
         self._elements: list[str] = []
         self.rect(0, 0, width, height, fill=PAPER, rx=8)

@@ -18,7 +18,7 @@ class Question:
 
     def __post_init__(self) -> None:
         if len(self.choices) < 2 or len(set(self.choices)) < len(self.choices):
-            raise ValueError(f"choices must be two or more different ones, got {list(self.choices)}")
+            raise ValueError(f"`choices` must be two or more different ones, got {list(self.choices)}")
 
 
 def make_question(key: str, text: str, choices: Sequence[Any]) -> Question:

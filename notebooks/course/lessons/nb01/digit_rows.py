@@ -26,7 +26,7 @@ def digit_rows(batches: Mapping[str, Tensor], title: str, gpus: Mapping[str, Seq
     """
     faces = {label: _faces(batch) for label, batch in batches.items()}
     if not any(len(rows) for rows in faces.values()):
-        raise ValueError("batches is empty: name at least one batch that has rows")
+        raise ValueError("`batches` is empty: name at least one batch that has rows")
     owners = {label: _owners(label, len(faces[label]), counts) for label, counts in (gpus or {}).items()}
     left = 32 + max(len(label) for label in faces) * LETTER
     step = min(TILE + SPACE, WIDTH_OF_ROWS / max(map(len, faces.values())))
@@ -53,7 +53,7 @@ def _faces(batch: Tensor) -> np.ndarray:
 
 def _owners(label: str, rows: int, counts: Sequence[int]) -> list[int]:
     if sum(counts) != rows:
-        raise ValueError(f"gpus[{label!r}] must count {rows} pictures, got {list(counts)}, which are {sum(counts)}")
+        raise ValueError(f"`gpus[{label!r}]` must count {rows} pictures, got {list(counts)}, which are {sum(counts)}")
     return [gpu for gpu, count in enumerate(counts) for _ in range(count)]
 
 

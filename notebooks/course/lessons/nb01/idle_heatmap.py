@@ -16,7 +16,7 @@ def idle_heatmap(idle: Sequence[Sequence[int]]) -> Figure:
     """
     lengths = {len(line) for line in idle}
     if len(lengths) != 1 or lengths == {0}:
-        raise ValueError(f"idle must be a table with lines of one length, got lengths {sorted(lengths)}")
+        raise ValueError(f"`idle` must be a table with lines of one length, got lengths {sorted(lengths)}")
     gpus, rows = len(idle), lengths.pop()
     worst = max(map(max, idle))
     canvas = Canvas(

@@ -38,7 +38,7 @@ def test_everything_stays_inside(rows):
 
 def test_what_cannot_be_drawn_is_refused():
     digits = torch.tensor(figures.cast())
-    with pytest.raises(ValueError, match="batches is empty"):
+    with pytest.raises(ValueError, match="`batches` is empty"):
         digit_rows({"in": digits[:0]}, "Nothing")
     with pytest.raises(ValueError, match="must count 10 pictures, got \\[5, 4\\], which are 9"):
         digit_rows({"in": digits}, "Wrong", gpus={"in": [5, 4]})

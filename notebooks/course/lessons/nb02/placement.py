@@ -45,7 +45,7 @@ class Placement:
         Raises ValueError for more or fewer than one argument, and when no replica was called.
         """
         if len(argument) != 1:
-            raise ValueError(f"argument: want one batch by name, such as x=x, got {list(argument)}")
+            raise ValueError(f"`argument`: want one batch by name, such as x=x, got {list(argument)}")
         if not trace.calls:
             raise ValueError("the trace holds no call: run the step inside `with trace_step(dp) as step`")
         ((name, batch),) = argument.items()

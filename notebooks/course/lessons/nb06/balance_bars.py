@@ -14,7 +14,7 @@ def balance_bars(peaks: Mapping[str, Sequence[int]], title: str) -> Figure:
     Raises ValueError when there is nothing to draw, or for a GPU that held nothing.
     """
     if not peaks or any(not sizes or min(sizes) <= 0 for sizes in peaks.values()):
-        raise ValueError(f"peaks must hold a positive number of bytes for each GPU, got {dict(peaks)}")
+        raise ValueError(f"`peaks` must hold a positive number of bytes for each GPU, got {dict(peaks)}")
     ratios = {name: max(sizes) / min(sizes) for name, sizes in peaks.items()}
     left, longest = 32 + LETTER * max(32, *map(len, peaks)), max(ratios.values())
     height = TOP + ROW * len(peaks) + 26

@@ -25,7 +25,7 @@ def memory_timeline(trace: Trace, title: str, limit: int | None = None) -> Figur
     stages = trace.stages
     if not stages:
         raise ValueError(
-            "trace has no samples: take a step inside `with trace_step(net, gpus) as step`, or call its mark()"
+            "`trace` has no samples: take a step inside `with trace_step(net, gpus) as step`, or call its mark()"
         )
     most, lanes = max(*trace.peaks, limit or 0, 1), _lanes(trace)
     height = HEAD + len(lanes) * LANE + FOOT

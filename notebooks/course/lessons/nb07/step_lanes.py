@@ -35,10 +35,10 @@ def step_lanes(
     Raises ValueError for a lane without events or that begins with a message, and for gpus or ends of other length.
     """
     if not lanes or not all(lanes.values()):
-        raise ValueError(f"lanes must each have an event, got {dict(lanes)}")
+        raise ValueError(f"`lanes` must each have an event, got {dict(lanes)}")
     for what, given in (("gpus", gpus), ("ends", ends)):
         if given is not None and len(given) != len(lanes):
-            raise ValueError(f"{what} must have one for each of {len(lanes)} lanes, got {list(given)}")
+            raise ValueError(f"`{what}` must have one for each of {len(lanes)} lanes, got {list(given)}")
     placed = {name: _place(name, events) for name, events in lanes.items()}
     left = 30 + 7.2 * max(map(len, lanes))
     words = [line for events in lanes.values() for _, told in events for line in told.splitlines()]

@@ -21,7 +21,7 @@ def collective_lanes(positions: Sequence[Position], title: str) -> Figure:
     """
     waiting = [position.call for position in positions if position.call is not None]
     if not waiting:
-        raise ValueError("positions has no rank that waits in a collective")
+        raise ValueError("`positions` has no rank that waits in a collective")
     group = waiting[0].group
     came = {position.rank: _by_number(position, group) for position in positions}
     numbers = sorted({number for entered in came.values() for number in entered})

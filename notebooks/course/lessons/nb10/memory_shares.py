@@ -16,9 +16,9 @@ def memory_shares(plans: Mapping[str, Mapping[str, float]], title: str) -> Figur
     """
     parts = [*next(iter(plans.values()), {})]
     if not parts or any([*plan] != parts for plan in plans.values()):
-        raise ValueError(f"plans must all have the same parts, got {[[*plan] for plan in plans.values()]}")
+        raise ValueError(f"`plans` must all have the same parts, got {[[*plan] for plan in plans.values()]}")
     if any(size < 0 for plan in plans.values() for size in plan.values()):
-        raise ValueError("plans has a negative size")
+        raise ValueError("`plans` has a negative size")
     left = 32 + 7.4 * max(map(len, plans))
     most = max(sum(plan.values()) for plan in plans.values()) or 1.0
     canvas = Canvas(left + LENGTH + 96, TOP + ROW * len(plans) + 8, title, _describe(plans), at=(16, 28))

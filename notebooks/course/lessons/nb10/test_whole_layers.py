@@ -28,5 +28,5 @@ def test_the_description_names_the_layers():
 
 @pytest.mark.parametrize("moments", [[], [("loss", [True]), ("step", [True, False])]])
 def test_moments_that_do_not_fit_together(moments):
-    with pytest.raises(ValueError, match="moments must all tell of the same layers"):
+    with pytest.raises(ValueError, match="`moments` must all tell of the same layers"):
         whole_layers(moments, 2, "Nothing")

@@ -17,7 +17,7 @@ def whole_layers(moments: Sequence[tuple[str, Sequence[bool]]], ranks: int, titl
     """
     lengths = {len(whole) for _, whole in moments}
     if len(lengths) != 1 or ranks < 1:
-        raise ValueError(f"moments must all tell of the same layers, got lengths {sorted(lengths)} and {ranks} ranks")
+        raise ValueError(f"`moments` must all tell of the same layers, got lengths {sorted(lengths)} and {ranks} ranks")
     layers = lengths.pop()
     width = max(LEFT + COLUMN * len(moments) + 16, 40 + 8.4 * len(title), 40 + LETTER * len(CAPTION))
     canvas = Canvas(width, TOP + ROW * layers + 40, title, _describe(moments), at=(16, 28))

@@ -16,7 +16,7 @@ def pipeline_slots(stages: Sequence[Sequence[Slot]], title: str) -> Figure:
     """
     lengths = {len(stage) for stage in stages}
     if len(lengths) != 1 or lengths == {0}:
-        raise ValueError(f"stages must have equally many slots, got {sorted(lengths)}")
+        raise ValueError(f"`stages` must have equally many slots, got {sorted(lengths)}")
     slots = lengths.pop()
     busy = sum(slot is not None for stage in stages for slot in stage)
     told = f"idle: {slots * len(stages) - busy} of {slots * len(stages)} slots"

@@ -32,9 +32,9 @@ def plan_bars(plans: Mapping[str, Plan], memory: float, title: str) -> Figure:
     """
     parts = [*next(iter(plans.values())).held] if plans else []
     if not parts or any([*plan.held] != parts for plan in plans.values()):
-        raise ValueError(f"plans must all have the same parts, got {[[*plan.held] for plan in plans.values()]}")
+        raise ValueError(f"`plans` must all have the same parts, got {[[*plan.held] for plan in plans.values()]}")
     if memory <= 0:
-        raise ValueError(f"memory must be more than 0 bytes, got {memory}")
+        raise ValueError(f"`memory` must be more than 0 bytes, got {memory}")
     left = 32 + 7.4 * max(map(len, plans))
     most = min(max(memory * 1.1, *(plan.total for plan in plans.values())), CUT * memory)
     canvas = Canvas(

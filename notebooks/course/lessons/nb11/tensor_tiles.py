@@ -41,7 +41,7 @@ def tensor_tiles(placements: Mapping[str, Sequence[Tile]], shape: tuple[int, int
     """
     gpus = {len(tiles) for tiles in placements.values()}
     if len(gpus) != 1 or gpus == {0}:
-        raise ValueError(f"placements must all have the same number of tiles, got {sorted(gpus)}")
+        raise ValueError(f"`placements` must all have the same number of tiles, got {sorted(gpus)}")
     rows, columns = shape
     for name, tiles in placements.items():
         for tile in tiles:

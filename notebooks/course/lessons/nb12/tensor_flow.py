@@ -20,7 +20,7 @@ def tensor_flow(stages: Sequence[Stage], title: str) -> Figure:
     A tensor's number has the colour of its device. Raises ValueError when there is no stage.
     """
     if not stages:
-        raise ValueError("stages is empty: run the model inside `with trace_calls(...) as trace`")
+        raise ValueError("`stages` is empty: run the model inside `with trace_calls(...) as trace`")
     heights = [HEAD + LINE * -(-len(stage.gives) // COLUMNS) + PAD / 2 for stage in stages]
     tops = [48 + sum(heights[:k]) + GAP * k for k in range(len(stages))]
     width, height = LEFT + CARD + 16, tops[-1] + heights[-1] + 44

@@ -99,5 +99,5 @@ def test_the_chart_names_every_tensor_and_links_every_stage():
     for words in ("levels[1]", "4 × 2 float32", "one number int64"):
         assert f">{words}</text>" in figure.markup
     assert figure.markup.count(' fill="none"') == 4  # given to body and losses, body to head, head to losses
-    with pytest.raises(ValueError, match="stages is empty"):
+    with pytest.raises(ValueError, match="`stages` is empty"):
         tensor_flow([], "Flow")

@@ -43,7 +43,7 @@ def suppression_rounds(
     corners, rule = np.asarray(boxes, dtype=float), np.asarray(suppresses, dtype=bool)
     masks = [_mask(keep, len(corners)) for keep in history]
     if not 1 <= len(masks) <= 8:
-        raise ValueError(f"history has {len(masks)} entries; 1 to 8 can be drawn")
+        raise ValueError(f"`history` has {len(masks)} entries; 1 to 8 can be drawn")
     counts = ", ".join(str(keep.sum()) for keep in masks)
     height = TOP + HEAD + SIDE + GAP + ROW * len(corners) + GAP
     width = GAP + len(masks) * (SIDE + GAP)

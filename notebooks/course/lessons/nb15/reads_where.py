@@ -26,7 +26,7 @@ def reads_where(
     """
     x1, y1, x2, y2 = map(float, box)
     if not (0 <= x1 < x2 <= STRIDE * cells and 0 <= y1 < y2 <= STRIDE * cells):
-        raise ValueError(f"box must lie inside the map of {STRIDE * cells} pixels, got {tuple(box)}")
+        raise ValueError(f"`box` must lie inside the map of {STRIDE * cells} pixels, got {tuple(box)}")
     rois = torch.tensor([[0.0, x1, y1, x2, y2]])
     size, panels = SIDE / cells, []
     if pool:

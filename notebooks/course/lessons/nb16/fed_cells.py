@@ -22,7 +22,7 @@ def fed_cells(maps: Sequence[Tensor], gradients: Mapping[str, Sequence[Tensor]],
     """
     if not maps or not gradients or any(len(row) != len(maps) for row in gradients.values()):
         counts = {label: len(row) for label, row in gradients.items()}
-        raise ValueError(f"gradients must have rows of one gradient for each map, got {counts} for {len(maps)} maps")
+        raise ValueError(f"`gradients` must have rows of one gradient for each map, got {counts} for {len(maps)} maps")
     (height, width), first = maps[0].shape[-2:], next(iter(gradients.values()))
     left, side = 32 + LETTER * max(map(len, gradients)), width * CELL
     words = {label: _describe(first, row) for label, row in gradients.items()}

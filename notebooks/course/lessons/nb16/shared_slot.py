@@ -25,7 +25,7 @@ def shared_slot(uses: Sequence[Use], slot: str, title: str) -> Figure:
     Raises ValueError for no uses, and for a GPU other than 0 and 1.
     """
     if not uses or {use.gpu for use in uses} - {0, 1}:
-        raise ValueError(f"uses must be of GPUs 0 and 1, got {[use.gpu for use in uses]}")
+        raise ValueError(f"`uses` must be of GPUs 0 and 1, got {[use.gpu for use in uses]}")
     width = max(LEFT + COLUMN * len(uses) + 16, 40 + 9 * len(title), 32 + LETTER * len(CAPTION))
     canvas = Canvas(width, TOP + 3 * LANE + 24, title, _describe(uses, slot), at=(16, 28))
     for row, name in enumerate(("cuda:0", slot, "cuda:1")):

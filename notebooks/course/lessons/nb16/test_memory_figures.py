@@ -39,7 +39,7 @@ def test_a_map_of_zeros_and_a_gradient_of_zeros():
 
 @pytest.mark.parametrize("rows", [{}, {"right": []}, {"right": [at(), at()]}])
 def test_every_row_has_a_gradient_for_each_map(rows):
-    with pytest.raises(ValueError, match="gradients must have rows of one gradient for each map"):
+    with pytest.raises(ValueError, match="`gradients` must have rows of one gradient for each map"):
         fed_cells([torch.zeros(1, 1, 3, 4)], rows, "Nothing")
 
 
@@ -59,5 +59,5 @@ def test_nothing_is_hatched_where_each_reads_its_own():
 
 @pytest.mark.parametrize("uses", [[], [Use(2, "forward")]])
 def test_two_gpus_and_something_to_draw(uses):
-    with pytest.raises(ValueError, match="uses must be of GPUs 0 and 1"):
+    with pytest.raises(ValueError, match="`uses` must be of GPUs 0 and 1"):
         shared_slot(uses, "kept", "Nothing")

@@ -30,7 +30,7 @@ def test_numbers_stand_in_the_order_of_memory():
 
 @pytest.mark.parametrize("shape", [(0, 1, 1, 1), (1, 7, 1, 1)])
 def test_outputs_that_cannot_be_drawn(shape):
-    with pytest.raises(ValueError, match=r"shape must be of 1 or more|there are colours for 6 channels"):
+    with pytest.raises(ValueError, match=r"`shape` must be of 1 or more|there are colours for 6 channels"):
         thread_map(shape, "Nothing")
 
 
@@ -38,5 +38,5 @@ def test_outputs_that_cannot_be_drawn(shape):
     "tensor", [torch.zeros(1, 0, 2, 2), torch.zeros(1, 2, 2, 4)[..., ::2], torch.zeros(2, 1, 2, 2)]
 )
 def test_tensors_that_are_not_dense_or_not_one_image(tensor):
-    with pytest.raises(ValueError, match="tensors must be dense"):
+    with pytest.raises(ValueError, match="`tensors` must be dense"):
         memory_order({"x": tensor}, "Nothing")

@@ -18,7 +18,7 @@ def thread_map(shape: tuple[int, int, int, int], title: str) -> Figure:
     regions, channels, ph, pw = shape
     _check_channels(channels)
     if min(shape) < 1:
-        raise ValueError(f"shape must be of 1 or more in every dimension, got {shape}")
+        raise ValueError(f"`shape` must be of 1 or more in every dimension, got {shape}")
     across, down = pw * CELL + GAP, ph * CELL + GAP + 10
     width = max(2 * LEFT + channels * across - GAP, 40 + 9 * len(title))
     canvas = Canvas(width, TOP + regions * down - GAP + 8, title, _describe(shape), at=(16, 28))
@@ -42,7 +42,7 @@ def memory_order(tensors: Mapping[str, Tensor], title: str) -> Figure:
     """
     sizes = {tensor.numel() for tensor in tensors.values()}
     if not sizes or 0 in sizes or any(len(t) != 1 or _span(t) != t.numel() for t in tensors.values()):
-        raise ValueError(f"tensors must be dense, of one image and not empty, got {list(tensors)}")
+        raise ValueError(f"`tensors` must be dense, of one image and not empty, got {list(tensors)}")
     channels = max(tensor.shape[1] for tensor in tensors.values())
     _check_channels(channels)
     left, foot = LEFT + max(62, 14 + LETTER * max(map(len, tensors))), 42

@@ -23,7 +23,7 @@ def anchor_fit(boxes: ArrayLike, sizes: Sequence[float], ratios: Sequence[float]
     """
     corners = np.asarray(boxes, dtype=float).reshape(-1, 4)
     if not len(corners):
-        raise ValueError("boxes must hold at least one box, got none")
+        raise ValueError("`boxes` must hold at least one box, got none")
     shapes = corners[:, 2:] - corners[:, :2]
     anchors = np.array([(s / math.sqrt(r), s * math.sqrt(r)) for s in sizes for r in ratios])
     reached = _overlap(shapes, anchors).max(axis=1) >= MATCH_IOU

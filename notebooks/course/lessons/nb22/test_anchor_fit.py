@@ -15,5 +15,5 @@ def test_a_box_is_reached_by_an_anchor_that_overlaps_it_by_half():
 
 def test_the_drawing_is_the_same_every_time_and_needs_boxes():
     assert anchor_fit(BOXES, [20.0], [1.0], "Fit") == anchor_fit(BOXES, [20.0], [1.0], "Fit")
-    with pytest.raises(ValueError, match="boxes must hold at least one box, got none"):
+    with pytest.raises(ValueError, match="`boxes` must hold at least one box, got none"):
         anchor_fit([], [20.0], [1.0], "Fit")

@@ -39,7 +39,7 @@ def test_every_planted_fault_is_one_that_the_reader_reports(tmp_path):
 
 
 def test_seven_faults_need_seven_pictures(tmp_path):
-    with pytest.raises(ValueError, match="names must be 7, one for each fault, got 3"):
+    with pytest.raises(ValueError, match="`names` must be 7, one for each fault, got 3"):
         plant_faults(tmp_path, ["a", "b", "c"])
 
 

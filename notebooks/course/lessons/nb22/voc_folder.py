@@ -60,7 +60,7 @@ def plant_faults(folder: Path, names: Sequence[str]) -> dict[str, str]:
         "no objects": lambda name: _empty(folder, name),
     }
     if len(names) != len(faults):
-        raise ValueError(f"names must be {len(faults)}, one for each fault, got {len(names)}")
+        raise ValueError(f"`names` must be {len(faults)}, one for each fault, got {len(names)}")
     for name, damage in zip(names, faults.values(), strict=True):
         damage(name)
     return dict(zip(names, faults, strict=True))

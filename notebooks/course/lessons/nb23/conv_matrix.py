@@ -23,7 +23,7 @@ def conv_matrix(
     """
     steps = _Steps(np.asarray(image, dtype=float), np.asarray(filters, dtype=float), stride, padding, dilation)
     if not 0 <= position < len(steps.matrix):
-        raise ValueError(f"position is {position}: the window has positions 0 to {len(steps.matrix) - 1}")
+        raise ValueError(f"`position` is {position}: the window has positions 0 to {len(steps.matrix) - 1}")
     rows, columns = steps.padded.shape
     (kh, kw), (oh, ow) = steps.filters.shape, steps.output.shape
     matrix_x = LEFT + columns * PIXEL + GAP
@@ -65,7 +65,7 @@ class _Steps:
         spans = [dilation * (k - 1) + 1 for k in filters.shape]
         places = [(n - span) // stride + 1 for n, span in zip(self.padded.shape, spans, strict=True)]
         if min(places) < 1:
-            raise ValueError(f"filters of {filters.shape} at dilation {dilation} do not fit into {self.padded.shape}")
+            raise ValueError(f"`filters` of {filters.shape} at dilation {dilation} do not fit into {self.padded.shape}")
         self.size = places[0], places[1]
         self.matrix = np.array([[self.padded[tap] for tap in self.taps(k)] for k in range(places[0] * places[1])])
         self.output = (self.matrix @ filters.reshape(-1)).reshape(self.size)

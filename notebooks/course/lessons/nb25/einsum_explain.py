@@ -78,14 +78,14 @@ def explain(equation: str, *shapes: tuple[int, ...]) -> EinsumReading:
     """
     terms, output = _split(equation)
     if len(terms) != len(shapes):
-        raise ValueError(f"shapes: expected {len(terms)}, one for each of {terms}, got {len(shapes)}")
+        raise ValueError(f"`shapes`: expected {len(terms)}, one for each of {terms}, got {len(shapes)}")
     for k, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         if len(term) != len(shape):
             operand = ascii_uppercase[k]
-            raise ValueError(f"shapes: expected {len(term)} axes ({term}) for operand {operand}, got {tuple(shape)}")
+            raise ValueError(f"`shapes`: expected {len(term)} axes ({term}) for operand {operand}, got {tuple(shape)}")
     for letter in output:
         if output.count(letter) > 1 or not any(letter in term for term in terms):
-            raise ValueError(f"equation: expected each output letter once and from an input, got {letter} in {output}")
+            raise ValueError(f"`equation`: expected each output letter once, from an input, got {letter} in {output}")
     summed = sorted({letter for term in terms for letter in term} - set(output), key="".join(terms).index)
     indices = tuple(_index(letter, terms, shapes, letter not in output) for letter in [*output, *summed])
     return EinsumReading(terms, output, tuple(map(tuple, shapes)), indices)
@@ -94,7 +94,7 @@ def explain(equation: str, *shapes: tuple[int, ...]) -> EinsumReading:
 def _split(equation: str) -> tuple[tuple[str, ...], str]:
     compact = equation.replace(" ", "")
     if not re.fullmatch(r"[a-zA-Z]*(,[a-zA-Z]*)*(->[a-zA-Z]*)?", compact):
-        raise ValueError(f"equation: expected letters, commas and at most one ->, got {equation!r}")
+        raise ValueError(f"`equation`: expected letters, commas and at most one ->, got {equation!r}")
     inputs, arrow, output = compact.partition("->")
     if not arrow:
         output = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
@@ -112,7 +112,7 @@ def _index(letter: str, terms: tuple[str, ...], shapes: tuple[tuple[int, ...], .
     sizes = sorted({size for _, size in axes if size != 1}) or [1]
     if len(sizes) > 1:
         where = ", ".join(f"{size} in {ascii_uppercase[k]}" for k, size in axes)
-        raise ValueError(f"shapes: expected one size for {letter}, got {where}")
+        raise ValueError(f"`shapes`: expected one size for {letter}, got {where}")
     operands = tuple(dict.fromkeys(k for k, _ in axes))
     stretched = tuple(dict.fromkeys(k for k, size in axes if size != sizes[0]))
     return Index(letter, sizes[0], operands, stretched, summed)

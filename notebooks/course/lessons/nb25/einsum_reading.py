@@ -100,9 +100,9 @@ def parse_shapes(words: str) -> list[tuple[int, ...]]:
     try:
         shapes = [tuple(int(size) for size in part.split(",") if size.strip()) for part in words.split(";")]
     except ValueError:
-        raise ValueError(f"shapes: expected whole numbers like 2, 3; 3, 4, got {words!r}") from None
+        raise ValueError(f"`shapes`: expected whole numbers like 2, 3; 3, 4, got {words!r}") from None
     if any(size < 1 for shape in shapes for size in shape):
-        raise ValueError(f"shapes: expected sizes of 1 or more, got {words!r}")
+        raise ValueError(f"`shapes`: expected sizes of 1 or more, got {words!r}")
     return shapes
 
 

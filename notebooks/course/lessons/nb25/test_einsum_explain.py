@@ -74,7 +74,7 @@ def test_output_left_out_is_the_letters_that_occur_once():
         ("gik,gkj->gij", ((2, 12, 512), (512, 12, 64)), "expected one size for g, got 2 in A, 512 in B"),
         ("ij,jk->ik", ((2, 3),), "expected 2, one for each of"),
         ("ij->i", ((2, 3, 4),), r"expected 2 axes \(ij\) for operand A, got \(2, 3, 4\)"),
-        ("ij->ik", ((2, 3),), "expected each output letter once and from an input, got k"),
+        ("ij->ik", ((2, 3),), "expected each output letter once, from an input, got k"),
         ("ij->ii", ((2, 3),), "got i in ii"),
         ("...i->i", ((2, 3),), "expected letters, commas"),
     ],

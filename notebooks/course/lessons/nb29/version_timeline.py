@@ -20,7 +20,7 @@ class VersionEvent(NamedTuple):
 def version_timeline(events: Sequence[VersionEvent], title: str) -> Figure:
     """One row a line of the program, one column a version; a save left of the last column fails at backward."""
     if not events:
-        raise ValueError("events is empty: there is no version to draw")
+        raise ValueError("`events` is empty: there is no version to draw")
     last = max(event.version for event in events)
     size = LEFT + CODE + (last + 1) * STEP + 210, TOP + len(events) * ROW + FOOT
     canvas = Canvas(*size, title, _in_words(events, last), at=(LEFT, 28))

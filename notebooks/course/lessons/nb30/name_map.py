@@ -23,7 +23,7 @@ def name_map(
     skipped, unused: names of the file without a partner, on purpose and not; missing: names of the model without one.
     """
     if not pairs and not unused and not missing:
-        raise ValueError("pairs, unused and missing are all empty: there are no names to draw")
+        raise ValueError("`pairs`, `unused` and `missing` are all empty: there are no names to draw")
     rows = len(pairs) + max(len(skipped) + len(unused), len(missing))
     canvas = Canvas(2 * LEFT + 2 * NAME + GAP, TOP + rows * ROW + 14, title, _in_words(pairs, skipped, unused, missing))
     canvas.text(LEFT, 26, title, size=16, font_weight="bold")

@@ -39,7 +39,7 @@ def load_arrays(file: str | Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     path = Path(file)
     size = path.stat().st_size
     if size > max_bytes:
-        raise UnsafePickleError(f"{path.name} has {size} bytes, more than max_bytes={max_bytes}")
+        raise UnsafePickleError(f"{path.name} has {size} bytes, more than `max_bytes={max_bytes}`")
     return read_arrays(path.read_bytes(), path.name)
 
 

@@ -210,7 +210,7 @@ def test_messages_name_what_is_refused(name, words):
 def test_limit_on_size(tmp_path):
     file = tmp_path / "net.pdparams"
     file.write_bytes(pickle.dumps({"w": np.zeros(100)}))
-    with pytest.raises(UnsafePickleError, match="more than max_bytes=100"):
+    with pytest.raises(UnsafePickleError, match="more than `max_bytes=100`"):
         load_arrays(file, max_bytes=100)
 
 

@@ -47,7 +47,7 @@ def tensors_of(held: Any, file: str, section: str | None = None) -> dict[str, Te
     """The named tensors in what a file held: all of it, its `section`, or its only part that is nothing but tensors."""
     for key in section.split(".") if section else ():
         if not isinstance(held, Mapping) or key not in held:
-            raise ValueError(f"section={section!r}: no {key!r} in {file}, which has {_keys(held)}")
+            raise ValueError(f"`section={section!r}`: no {key!r} in {file}, which has {_keys(held)}")
         held = held[key]
     if _is_state(held):
         return dict(held)

@@ -33,7 +33,7 @@ def test_columns_stand_in_their_groups():
 def test_missing_cells_and_kinds_are_named():
     with pytest.raises(ValueError, match=r"missing: \(data, one: backward\)"):
         case_board(["data"], {"one": ["forward", "backward"]}, {("data", "one: forward"): Ending("right")}, "t")
-    with pytest.raises(ValueError, match="kind must be one of fits, right, raises, wrong, none, got 'fine'"):
+    with pytest.raises(ValueError, match="`kind` must be one of fits, right, raises, wrong, none, got 'fine'"):
         Ending("fine")
 
 

@@ -85,11 +85,11 @@ def test_a_lane_without_events_is_drawn_empty():
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match="name is 'other'; this log has lanes for main"):
+    with pytest.raises(ValueError, match="`name` is 'other'; this log has lanes for main"):
         DeviceLog(["main"]).note("other", "starts")
-    with pytest.raises(ValueError, match="name is 'other'; this log has lanes for main"):
+    with pytest.raises(ValueError, match="`name` is 'other'; this log has lanes for main"):
         DeviceLog(["main"]).end("other", "raises")
-    with pytest.raises(ValueError, match="events lacks inside"):
+    with pytest.raises(ValueError, match="`events` lacks inside"):
         device_lanes([Lane("main", None, {"inside": 1})], ["starts"], "Threads")
     with pytest.raises(ValueError, match="0 lanes and 2 events"):
         device_lanes([], EVENTS, "Threads")

@@ -73,7 +73,7 @@ def test_wires_are_the_weights_of_the_layer(cin, cout, groups):
 
 
 def test_wiring_refuses_what_the_layer_refuses():
-    with pytest.raises(ValueError, match="groups is 4: it must divide 6 input and 12 output channels"):
+    with pytest.raises(ValueError, match="`groups` is 4: it must divide 6 input and 12 output channels"):
         group_wiring(6, 12, 4)
     with pytest.raises(ValueError, match="no class"):
         class_wiring((0, 0))
@@ -109,5 +109,5 @@ def test_einsum_box_answers_a_mistake_in_words_and_goes_on():
 @pytest.mark.parametrize("words", ["2, x", "2, 0", "-1"])
 def test_shapes_in_words(words):
     assert parse_shapes("2, 3; 3") == [(2, 3), (3,)]
-    with pytest.raises(ValueError, match="shapes: expected"):
+    with pytest.raises(ValueError, match="`shapes`: expected"):
         parse_shapes(words)

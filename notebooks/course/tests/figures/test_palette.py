@@ -77,5 +77,5 @@ def test_blend_runs_from_ground_to_colour():
 
 @pytest.mark.parametrize("index", [-1, 8])
 def test_unknown_gpu_is_refused(index):
-    with pytest.raises(ValueError, match=f"index is {index}"):
+    with pytest.raises(ValueError, match=f"`index` is {index}"):
         gpu_colour(index)

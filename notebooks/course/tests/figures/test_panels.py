@@ -75,7 +75,7 @@ def test_no_box_has_the_colour_of_a_gpu():
 @pytest.mark.parametrize(
     ("shown", "message"),
     [
-        ([], "shown is empty"),
+        ([], "`shown` is empty"),
         ([figures.Panel(np.zeros((2, 4, 4)), "wrong")], r"'wrong' has shape \(2, 4, 4\)"),
         ([figures.Panel(IMAGE, "scene", {"box": BOXES})], "'box' is not a kind of box"),
     ],

@@ -50,5 +50,5 @@ def test_a_title_stands_whole_in_its_box_as_long_as_three_lines_hold_it():
 def test_a_notebook_builds_on_what_comes_before_it(needs):
     with pytest.raises(ValueError, match=r"01 needs 0[127], which are not notebooks before it"):
         prerequisites(TITLES, needs)
-    with pytest.raises(ValueError, match="titles is empty"):
+    with pytest.raises(ValueError, match="`titles` is empty"):
         prerequisites({}, {})

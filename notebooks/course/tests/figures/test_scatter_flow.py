@@ -88,8 +88,8 @@ def test_one_hatch_per_lost_row():
 @pytest.mark.parametrize(
     ("chunks", "received", "gpus", "message"),
     [
-        ({}, [], 2, "chunks is empty"),
-        ({"x1": [[0], [1], [2]]}, [[0]], 2, "more chunks than gpus=2"),
+        ({}, [], 2, "`chunks` is empty"),
+        ({"x1": [[0], [1], [2]]}, [[0]], 2, "more chunks than `gpus=2`"),
         ({"x1": [[0, 1], [2]]}, [[0, 2]], 2, "not one run"),
     ],
 )
@@ -106,7 +106,7 @@ def test_cast_is_the_ten_digits():
 
 
 def test_a_digit_must_be_eight_by_eight():
-    with pytest.raises(ValueError, match=r"face has shape \(28, 28\)"):
+    with pytest.raises(ValueError, match=r"`face` has shape \(28, 28\)"):
         draw_digit(Canvas(10, 10, "t", "d"), [[0] * 28] * 28, 0, 0, 10)
 
 

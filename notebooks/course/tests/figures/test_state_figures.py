@@ -20,7 +20,7 @@ def test_timeline_marks_the_save_that_fails():
     figure = version_timeline(events, "Version of the target")
     assert {"saved at 0, now 1: error", "saved, still good", "writes: version + 1"} <= set(texts(figure))
     assert "t.unsqueeze_(1): written, version becomes 1" in figure.description
-    with pytest.raises(ValueError, match="events is empty"):
+    with pytest.raises(ValueError, match="`events` is empty"):
         version_timeline([], "Nothing")
 
 

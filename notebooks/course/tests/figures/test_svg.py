@@ -37,7 +37,7 @@ def test_mimebundle_holds_the_picture_and_its_words():
 
 @pytest.mark.parametrize(("title", "description", "named"), [("", "d", "title"), ("t", "  ", "description")])
 def test_a_figure_without_words_is_refused(title, description, named):
-    with pytest.raises(ValueError, match=f"{named} is empty"):
+    with pytest.raises(ValueError, match=f"`{named}` is empty"):
         Canvas(10, 10, title, description)
 
 

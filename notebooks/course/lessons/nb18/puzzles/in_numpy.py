@@ -44,7 +44,7 @@ class BestBoxes:
 
     def __call__(self, scores: np.ndarray, boxes: np.ndarray, classes: list[str]) -> tuple[np.ndarray, ...]:
         if not isinstance(classes, list):
-            raise TypeError(f"classes must be the list of names that was given, got {type(classes).__name__}")
+            raise TypeError(f"`classes` must be the list of names that was given, got {type(classes).__name__}")
         order = np.argsort(-scores, kind="stable")[: self.count]
         return boxes[order], order % len(classes), scores[order] > 0.5
 
