@@ -1,4 +1,5 @@
-"""Imports between the folders of the course: lessons and tools rest on the kit, and no lesson on a different one."""
+"""Imports between the folders of the course: lessons and tools rest on the kit, no lesson on a different one, and
+a test of one lesson is in its folder."""
 
 import ast
 from pathlib import Path
@@ -36,6 +37,13 @@ def test_a_lesson_imports_the_kit_and_itself():
 
 def test_tools_reach_the_lessons_through_the_kit():
     assert faults("tools", lambda path, place: place[0] in ("kit", "tools")) == []
+
+
+def test_a_test_of_one_lesson_is_in_its_folder():
+    """Tests of what lessons share ask for all lessons by `by_key` or by number, and import none of them."""
+    tests = sorted((COURSE / "tests").rglob("*.py"))
+    found = [(path.name, place) for path in tests for place in imported(path) if place[0] == "lessons"]
+    assert found == []
 
 
 def test_every_notebook_has_its_lesson():

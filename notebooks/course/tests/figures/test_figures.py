@@ -1,4 +1,4 @@
-"""Heat map, curves and sheets over their states."""
+"""Curves, pictures and sheets over their states."""
 
 import base64
 import io
@@ -12,8 +12,6 @@ from PIL import Image
 
 from course.kit import figures
 from course.kit.figures.pictures import png
-from course.lessons.nb00.cast_sheet import cast_sheet
-from course.lessons.nb01.idle_heatmap import idle_heatmap
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -24,27 +22,6 @@ def texts(figure):
 
 def image(seed, height=20, width=30):
     return np.random.default_rng(seed).integers(0, 256, (3, height, width), dtype=np.uint8)
-
-
-def test_heatmap_writes_every_count():
-    idle = [[0, 0, 0], [1, 0, 0], [2, 1, 0], [3, 2, 1]]
-    figure = idle_heatmap(idle)
-    counts = [text for text in texts(figure) if text.isdigit()]
-    assert sorted(counts) == ["1"] * 4 + ["2"] * 2 + ["3"]  # the last one is the label of the axis
-    assert "No GPU stays idle once" in figure.description
-
-
-def test_heatmap_names_the_wasteful_batch_sizes():
-    idle = [[g - -(-n // -(-n // g)) for n in range(1, 13)] for g in range(1, 5)]
-    assert "with 3 GPUs one or more idle at 4 rows, although that is enough rows" in idle_heatmap(idle).description
-    assert (
-        "with 4 GPUs one or more idle at 5, 6, 9 rows, although that is enough rows" in idle_heatmap(idle).description
-    )
-
-
-def test_heatmap_refuses_a_ragged_table():
-    with pytest.raises(ValueError, match="lines of one length"):
-        idle_heatmap([[0, 0], [1]])
 
 
 def test_curves_name_their_lines_and_stay_in_the_plot():
@@ -106,9 +83,3 @@ def test_detections_of_an_empty_picture():
     nothing = (np.zeros((0, 4)), np.zeros(0, dtype=int))
     figure = figures.detections([image(0)], [(nothing[0], np.zeros(0), nothing[1])], [nothing])
     assert figure.description == "picture 1: 0 right, 0 wrong, 0 missed."
-
-
-def test_cast_sheet_names_every_row_and_device():
-    shown = texts(cast_sheet())
-    assert [text for text in shown if text.isdigit()] == list("0123456789")
-    assert [text for text in shown if text.startswith("cuda:")] == [f"cuda:{k}" for k in range(8)]

@@ -1,4 +1,4 @@
-"""Pictures and heat maps side by side, a detector's answer as a panel, and what a box head takes and gives."""
+"""Pictures and heat maps side by side."""
 
 import io
 import xml.etree.ElementTree as ElementTree
@@ -13,8 +13,6 @@ from course.kit.figures.indexed_png import indexed_png
 from course.kit.figures.palette import GPU_COLOURS, luminance
 from course.kit.figures.panels import STYLES, heat
 from course.kit.figures.pictures import png
-from course.lessons.nb12.found_panel import found_panel
-from course.lessons.nb12.region_scores import region_scores
 from frcnn_lite import data
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -102,23 +100,3 @@ def test_a_picture_of_many_colours_stays_close():
     assert len(np.unique(scene.reshape(-1, 3), axis=0)) > 256
     assert np.abs(decoded(encoded).astype(int) - scene).mean() < 4
     assert len(encoded) < len(png(scene)) / 2
-
-
-def test_detections_are_right_or_wrong():
-    found = (BOXES, torch.tensor([0.9, 0.8]), torch.tensor([3, 7]))
-    panel = found_panel(IMAGE, found, (BOXES, torch.tensor([3, 4])), "trained")
-    assert panel.caption == "trained\n1 right, 1 wrong, 1 missed"
-    assert panel.tags == {"right": ["3"], "wrong": ["7"]}
-    assert {kind: len(boxes) for kind, boxes in panel.boxes.items()} == {"true box": 2, "right": 1, "wrong": 1}
-    assert "1 boxes marked wrong (7)" in figures.panels([panel], "Found").description
-
-
-def test_regions_have_a_bar_for_every_score():
-    scores = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
-    names = ["0", "1", "background"]
-    figure = region_scores(IMAGE, BOXES, torch.rand(2, 6, 6), scores, names, "Regions")
-    assert "2 regions" in figure.description and "region 1: 0 0.70; region 2: background 0.80" in figure.description
-    assert {"0: 0.70", "background: 0.80"} <= set(words(figure))
-    assert len(drawn(figure, "image")) == 4
-    with pytest.raises(ValueError, match="2 names"):
-        region_scores(IMAGE, BOXES, torch.rand(2, 6, 6), scores, names[:2], "Regions")

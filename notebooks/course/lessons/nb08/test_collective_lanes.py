@@ -1,11 +1,10 @@
-"""The figure of a hang says who came, who waits and who never came; the memory figure keeps its parts."""
+"""The figure of a hang says who came, who waits and who never came."""
 
 from dataclasses import replace
 
 import pytest
 
 from course.lessons.nb08.collective_lanes import collective_lanes
-from course.lessons.nb10.memory_shares import memory_shares
 from frcnn_lite.parallel.watchdog import Entered, Position
 
 
@@ -50,19 +49,3 @@ def test_lines_are_shown_where_ranks_differ_in_them():
 def test_no_hang_has_no_figure():
     with pytest.raises(ValueError, match="no rank that waits"):
         collective_lanes([Position(0, "left")], "A hang")
-
-
-def test_memory_shares_tell_every_part():
-    plans = {"DDP": {"weights": 4e6, "pictures": 9e6}, "sharded": {"weights": 2e6, "pictures": 9e6}}
-    figure = memory_shares(plans, "On a GPU")
-    assert "DDP: weights 4.0 MB, pictures 9.0 MB; sharded: weights 2.0 MB" in figure.description
-    assert "13.0 MB" in figure.markup and "11.0 MB" in figure.markup
-
-
-@pytest.mark.parametrize(
-    ("plans", "words"),
-    [({}, "same parts"), ({"a": {"x": 1}, "b": {"y": 1}}, "same parts"), ({"a": {"x": -1}}, "negative")],
-)
-def test_memory_shares_refuse_what_cannot_be_drawn(plans, words):
-    with pytest.raises(ValueError, match=words):
-        memory_shares(plans, "On a GPU")
