@@ -5,4 +5,6 @@ from torch import Tensor
 
 
 def close(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected)
+    return (
+        isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected, equal_nan=True)
+    )

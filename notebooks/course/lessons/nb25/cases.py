@@ -8,5 +8,5 @@ def close(given: object, expected: Tensor) -> bool:
     return (
         isinstance(given, Tensor)
         and given.shape == expected.shape
-        and torch.allclose(given, expected, rtol=1e-4, atol=1e-5)
+        and torch.allclose(given, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
     )

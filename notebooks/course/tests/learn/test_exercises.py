@@ -1,18 +1,23 @@
 """Every exercise of the series: its reference passes, each named wrong answer fails with its own words."""
 
+import dataclasses
 import html
 import inspect
+import math
 import re
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
+import torch
 
 import vgpu
 from course.kit import learn
 from course.kit.learn.by_key import exercise_names, find_exercise
-from course.kit.learn.check import judge
+from course.kit.learn.check import SEED, _agree, judge
 from course.kit.learn.exercise import TODO
+from course.kit.learn.surroundings import seed_all
 
 ROOT = Path(__file__).resolve().parents[4]
 KEYS = [
@@ -66,6 +71,37 @@ def test_a_table_of_answers_to_the_fixed_cases_does_not_pass(key):
     one, other = exercise.cases(Random(1)), exercise.cases(Random(2))
     assert len(one) >= 3
     assert [case.show("f") for case in one] != [case.show("f") for case in other]
+
+
+def with_nan(value):
+    """The same result with NaN in place of every number; True and False are none."""
+    match value:
+        case torch.Tensor():
+            floats = torch.promote_types(value.dtype, torch.half)
+            return value if value.dtype == torch.bool else torch.full_like(value, math.nan, dtype=floats)
+        case np.ndarray():
+            return np.full_like(value, np.nan, dtype=float)
+        case list() | tuple():
+            return type(value)(map(with_nan, value))
+        case dict():
+            return {name: with_nan(item) for name, item in value.items()}
+        case bool():
+            return value
+        case int() | float():
+            return math.nan
+    if dataclasses.is_dataclass(value):
+        return dataclasses.replace(value, **{name: with_nan(item) for name, item in vars(value).items()})
+    return value
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_nan_is_not_right_where_a_number_is(key):
+    exercise = find_exercise(key)
+    seed_all(SEED)
+    for case in exercise.cases(Random(SEED)):
+        right = case.call(exercise.reference)
+        if repr(wrong := with_nan(right)) != repr(right):
+            assert not _agree(exercise, wrong, right), case.show(exercise.name)
 
 
 @pytest.mark.parametrize("key", KEYS)

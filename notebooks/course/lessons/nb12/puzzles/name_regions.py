@@ -46,7 +46,7 @@ def _same_names(given: Any, expected: tuple[Tensor, Tensor]) -> bool:
     if names.is_floating_point() != expected[0].is_floating_point():
         return False  # names are positions
     pairs = zip((names, scores), expected, strict=True)
-    return all(torch.allclose(mine.double(), right.double(), atol=1e-6) for mine, right in pairs)
+    return all(torch.allclose(mine.double(), right.double(), atol=1e-6, equal_nan=True) for mine, right in pairs)
 
 
 agree = _same_names

@@ -34,7 +34,11 @@ def cases(random: Random) -> Sequence[Case]:
 
 
 def _close(given: object, expected: Tensor) -> bool:
-    return isinstance(given, Tensor) and given.shape == expected.shape and torch.allclose(given, expected, rtol=1e-5)
+    return (
+        isinstance(given, Tensor)
+        and given.shape == expected.shape
+        and torch.allclose(given, expected, rtol=1e-5, equal_nan=True)
+    )
 
 
 agree = _close
