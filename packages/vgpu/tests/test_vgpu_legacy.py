@@ -40,6 +40,55 @@ def test_types_of_torch_cuda(gpus):
     assert x.to(1).type(torch.float16).device == ONE
 
 
+def test_types_of_the_cpu_have_no_tensors_of_gpus(gpus):
+    x, host = torch.ones(2, device=ONE), torch.ones(2)
+    assert isinstance(host, torch.FloatTensor) and not isinstance(host, (torch.DoubleTensor, torch.cuda.FloatTensor))
+    assert isinstance(x, torch.cuda.FloatTensor) and not isinstance(x, (torch.FloatTensor, torch.cuda.HalfTensor))
+    assert not isinstance(x.to_sparse(), torch.cuda.FloatTensor)
+    assert torch.FloatTensor([1, 2]).tolist() == [1, 2] and torch.LongTensor(2, 3).shape == (2, 3)
+    assert repr(torch.FloatTensor) == "<class 'torch.FloatTensor'>" and torch.FloatTensor.dtype is torch.float32
+    assert torch.FloatTensor | None and torch.cuda.LongTensor | None  # as annotations have them
+
+
+def test_a_type_is_the_same_before_and_after():
+    before = torch.FloatTensor
+    with vgpu.virtual_gpus(2):
+        assert torch.FloatTensor == before and before == torch.FloatTensor and {before: 1}[torch.FloatTensor] == 1
+        meanwhile = torch.FloatTensor
+        assert torch.ones(1).double().type(before).type() == "torch.FloatTensor"
+    assert torch.FloatTensor is before and isinstance(torch.ones(1), meanwhile)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: torch.cuda.LongTensor(size=(2, 3)), (2, 3)),
+        (lambda: torch.cuda.FloatTensor(data=[1.0, 2.0]), (2,)),
+        (lambda: torch.cuda.FloatTensor(other=torch.cuda.FloatTensor(2)), (2,)),
+        (lambda: torch.cuda.FloatTensor(2, device="cuda:0"), (2,)),
+        (lambda: torch.ones(1, device="cuda:0").new(size=(4,)), (4,)),
+        (lambda: torch.cuda.FloatTensor(torch.ones(5, device="cuda:0").storage()), (5,)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_a_type_takes_its_arguments_by_name_too(gpus, make, shape):
+    assert make().shape == shape and make().device == torch.device("cuda:0")
+
+
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
+def test_a_type_of_cuda_as_the_default(gpus):
+    try:
+        torch.set_default_tensor_type(torch.cuda.DoubleTensor)
+        assert torch.zeros(1).type() == torch.tensor([1.0]).type() == "torch.cuda.DoubleTensor"
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+        assert torch.zeros(1).type() == "torch.cuda.FloatTensor"
+        with pytest.raises(TypeError, match="only floating-point types are supported as the default type"):
+            torch.set_default_tensor_type(torch.cuda.LongTensor)
+    finally:
+        torch.set_default_tensor_type(torch.FloatTensor)
+    assert torch.zeros(1).type() == "torch.FloatTensor"
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -77,6 +126,21 @@ from torch._dynamo import eval_frame
 assert eval_frame._stance.stance == "default"
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
+
+
+def test_a_stance_that_a_program_chooses_compiles_nothing(gpus):
+    """PyTorch's own TestCase sets one before each test."""
+    x = torch.ones(2, 3, device=ONE)
+
+    def total():
+        return torch.compile(lambda x: x.t().sin().sum(), backend="aot_eager", fullgraph=True)(x).device
+
+    assert total() == ONE
+    with torch.compiler.set_stance("default"):
+        assert total() == ONE
+    torch.compiler.set_stance("fail_on_recompile")
+    assert total() == ONE and torch.compiler.set_stance("default")(total)() == ONE
+    torch.compiler.set_stance("default")
 
 
 def test_generators_of_another_device_are_refused(gpus):

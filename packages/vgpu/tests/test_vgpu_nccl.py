@@ -28,6 +28,19 @@ def test_ranks_that_see_one_gpu_each():
     on_ranks(vgpu_nccl.visible, backend=None)
 
 
+def test_one_rank_gathers_what_it_gives():
+    """NCCL copies as many elements as are given."""
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        taken = [torch.zeros(3, device="cuda")]
+        dist.all_gather(taken, torch.ones(2, device="cuda"))
+        assert taken[0][:2].tolist() == [1, 1]
+        with pytest.raises(RuntimeError, match="simulated only: all_gather of 4 elements into a tensor of 3"):
+            dist.all_gather(taken, torch.ones(4, device="cuda"))
+    finally:
+        dist.destroy_process_group()
+
+
 def test_a_group_that_is_destroyed_is_gone():
     """One that lived on would leave gloo's threads running, and the interpreter would end by SIGABRT."""
     for backend in ("gloo", "nccl"):

@@ -15,6 +15,10 @@ pytestmark = [
 ARGUMENTS = {
     "StreamContext": lambda: (torch.cuda.Stream(),),
     "can_device_access_peer": lambda: (0, 1),
+    "ExternalStream": lambda: (1,),
+    "get_stream_from_external": lambda: (1,),
+    "list_gpu_processes": lambda: (1,),
+    "check_error": lambda: (0,),
     "device": lambda: (1,),
     "device_index": lambda: (1,),
     "device_of": lambda: (torch.ones(1, device="cuda"),),
@@ -72,6 +76,53 @@ def test_what_a_program_asks_first():
     torch._C._cuda_clearCublasWorkspaces()  # PyTorch's own tests call it, and a build without CUDA lacks it
     with torch.cuda.nvtx.range("a mark for a profiler"):
         torch.cuda.synchronize(3)
+
+
+def test_the_allocator_names_a_device_that_it_does_not_know():
+    torch.cuda.init()  # before that there are no figures at all
+    for ask in (torch.cuda.memory_allocated, torch.cuda.reset_peak_memory_stats, torch.cuda.memory_stats):
+        with pytest.raises(RuntimeError, match="Invalid device argument \x07: did you call init"):
+            ask(7)
+
+
+def test_pinned_memory_is_the_hosts():
+    for make in (
+        lambda: torch.zeros(2, device="cuda", pin_memory=True),
+        lambda: torch.ones(1, device="cuda").new_zeros(2, pin_memory=True),
+    ):
+        with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+            make()
+    assert torch.ones(1, device="cuda").new_zeros(2, device="cpu").device.type == "cpu"
+
+
+def test_what_the_runtime_and_the_driver_are_asked_for():
+    kept = torch.ones(1, device="cuda:1")
+    runtime = torch.cuda.cudart()
+    torch.cuda.check_error(runtime.cudaProfilerStart())
+    with torch.cuda.profiler.profile():
+        assert runtime.cudaMemGetInfo(1) == torch.cuda.mem_get_info(1)
+    with pytest.raises(torch.cuda.CudaError, match="3"):
+        torch.cuda.check_error(3)
+    with pytest.raises(NotImplementedError, match="cudaHostRegister"):
+        runtime.cudaHostRegister(0, 0, 0)
+    assert torch.cuda.list_gpu_processes(0).splitlines()[0] == "GPU:0"
+    assert "uses        2.000 MB GPU memory" in torch.cuda.list_gpu_processes(1)
+    assert torch.cuda.device_memory_used(1) == torch.cuda.memory_reserved(1) > kept.nbytes
+
+
+def test_properties_print_as_pytorchs_own():
+    shown = repr(torch.cuda.get_device_properties(1))
+    assert shown.startswith("_CudaDeviceProperties(name='Virtual GPU (CPU)', major=8, minor=0, total_memory=")
+    assert "pci_bus_id=2, pci_device_id=0, pci_domain_id=0, L2_cache_size=0MB)" in shown
+
+
+def test_streams_of_other_libraries_and_events_of_a_device():
+    assert torch.cuda.ExternalStream(0) == torch.cuda.default_stream()
+    other = torch.cuda.ExternalStream(5, device="cuda:1")
+    assert other.cuda_stream == 5 and other.device == torch.device("cuda:1")
+    with torch.cuda.stream(other):
+        assert torch.cuda.current_stream() == other
+    assert torch.Event("cuda").device == torch.device("cuda") and torch.cuda.Event().device is None
 
 
 def test_instances_can_still_be_asked_for():

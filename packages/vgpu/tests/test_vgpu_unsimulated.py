@@ -8,6 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import vgpu
+from vgpu.base import errors
 
 pytestmark = pytest.mark.usefixtures("gpus")
 
@@ -45,6 +46,10 @@ def jiterated():
     ("use", "name"),
     [
         (lambda: torch.cuda.CUDAGraph(), r"torch\.cuda\.CUDAGraph"),
+        (lambda: torch.cuda.CUDAGraph.replay(None), r"torch\.cuda\.CUDAGraph\.replay"),
+        (lambda: torch.cuda.graph(None), r"torch\.cuda\.graph"),
+        (lambda: torch.cuda.graph_pool_handle(), r"torch\.cuda\.graph_pool_handle"),
+        (lambda: torch.cuda.make_graphed_callables(abs, ()), r"torch\.cuda\.make_graphed_callables"),
         (symmetric, r"torch\.distributed\._symmetric_memory\.empty"),
         (remote_calls, r"torch\.distributed\.rpc\.init_rpc"),
         (future, r"torch\.futures\.Future\(devices=\.\.\.\)"),
@@ -57,6 +62,32 @@ def test_by_name_and_at_the_programs_line(use, name):
         use()
     files = [frame.filename for frame in traceback.extract_tb(caught.tb)]
     assert files[1] == __file__
+
+
+@pytest.mark.parametrize(
+    "name", ["register_generator_state", "capture_begin", "capture_end", "replay", "reset", "pool"]
+)
+def test_a_program_may_ask_what_graphs_can_do(name):
+    """Megatron-LM asserts that a method is there before it makes a graph."""
+    assert callable(getattr(torch.cuda.CUDAGraph, name))
+
+
+def test_there_is_no_multicast():
+    symmetric = pytest.importorskip("torch.distributed._symmetric_memory")
+    assert not symmetric._SymmetricMemory.has_multicast_support(torch._C._autograd.DeviceType.CUDA, 0)
+
+
+def test_where_warnings_are_errors_a_notice_is_a_line(monkeypatch, capsys):
+    errors.note.cache_clear()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record(), end.record()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert start.elapsed_time(end) >= 0
+    assert capsys.readouterr().err == "vgpu: virtual GPUs have no times: this is how long the host took\n"
+    errors.note.cache_clear()
+    with pytest.warns(errors.Notice, match="virtual GPUs have no times"):
+        start.elapsed_time(end)
 
 
 def test_the_sanitizer_however_it_is_switched_on(monkeypatch):

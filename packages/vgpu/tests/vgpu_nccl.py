@@ -46,11 +46,15 @@ def labels(rank: int) -> None:
 def refusals(rank: int) -> None:
     """What NCCL refuses, in its words, and the group works on afterwards."""
     square = torch.ones(4, 4, device="cuda")
+    sparse = square.to_sparse()
     for words, kind, call in (
         ("No backend type associated with device type cpu", RuntimeError, lambda: dist.all_reduce(torch.ones(1))),
         ("Tensors must be contiguous", ValueError, lambda: dist.all_reduce(square.t()[:, ::2])),
         ("Tensors must be contiguous", ValueError, lambda: dist.broadcast(square[:, 0], 0)),
         ("Tensors for P2P must be non-overlapping and dense", ValueError, lambda: dist.send(square[:, 0], 1 - rank)),
+        ("NCCL does not support all_reduce with sparse tensors.", RuntimeError, lambda: dist.all_reduce(sparse)),
+        ("Tensors must be CUDA and dense", ValueError, lambda: dist.broadcast(sparse, 0)),
+        ("monitored_barrier", ValueError, dist.monitored_barrier),
         ("not supported for NCCL process group: Short", TypeError, lambda: dist.all_reduce(square.short())),
         ("Cannot use ReduceOp.BAND with NCCL", ValueError, lambda: dist.all_reduce(square.int(), dist.ReduceOp.BAND)),
         ("ReduceOp.AVG with boolean", TypeError, lambda: dist.all_reduce(square.bool(), dist.ReduceOp.AVG)),
@@ -192,6 +196,54 @@ def means_of_integers(rank: int) -> None:
     assert rank == 0 or x.tolist() == [2]
 
 
+def several_sizes(rank: int) -> None:
+    """Experts take as many rows as their tokens are, and a rank may have none for another one."""
+    rows = [[1, 3], [2, 4]]  # from rank, to rank
+    for background in (False, True):
+        given = [torch.full((n, 2), 10.0 * rank + k, device="cuda") for k, n in enumerate(rows[rank])]
+        taken = [torch.empty(rows[k][rank], 2, device="cuda") for k in range(2)]
+        work = dist.all_to_all(taken, given, async_op=background)
+        if background:
+            work.wait()
+        assert [one[0].tolist() for one in taken] == [[rank] * 2, [10 + rank] * 2]
+    for shape in ((), (3,)):
+        gives, takes = ([1, 6], [1, 0]) if rank == 0 else ([0, 0], [6, 0])
+        out, of = torch.empty(sum(takes), *shape, device="cuda"), torch.ones(sum(gives), *shape, device="cuda")
+        dist.all_to_all_single(out, of, takes, gives)
+        assert out.eq(1).all()
+
+
+def float8(rank: int) -> None:
+    """NCCL sends it, and adds it up."""
+
+    def small(*values: float) -> torch.Tensor:
+        return here(*values).to(torch.float8_e4m3fn)
+
+    x = small(rank + 1, 2)
+    dist.all_reduce(x)
+    assert x.float().tolist() == [3, 4] and x.dtype is torch.float8_e4m3fn
+    dist.all_reduce(x, dist.ReduceOp.MAX)
+    dist.broadcast(y := small(rank + 5), 1)
+    dist.all_gather(parts := [small(0, 0) for _ in range(2)], small(rank, 2))
+    dist.all_gather_into_tensor(whole := small(0, 0), small(rank + 1))
+    dist.reduce_scatter_tensor(part := small(0).to(torch.float8_e5m2), small(1, 2).to(torch.float8_e5m2))
+    dist.all_to_all_single(crossed := small(0, 0), small(rank, rank))
+    assert [one.float().tolist() for one in (x, y, whole, part, crossed)] == [
+        [3, 4],
+        [6],
+        [1, 2],
+        [2 + 2 * rank],
+        [0, 1],
+    ]
+    assert [one.float().tolist() for one in parts] == [[0, 2], [1, 2]]
+    dist.reduce(x := small(rank + 1), 1)
+    assert rank == 0 or x.float().tolist() == [3]
+    gathered = functional.all_gather_tensor(small(rank + 1), 0, dist.group.WORLD)
+    added = functional.all_reduce(small(rank + 1), "sum", dist.group.WORLD)
+    assert gathered.dtype is added.dtype is torch.float8_e4m3fn and gathered.device == here(0).device
+    assert (gathered.float().tolist(), added.float().tolist()) == ([1, 2], [3])
+
+
 def powersgd(rank: int) -> None:
     """A hook that takes the futures of its collectives: the ranks agree on their gradients."""
     net = nn.parallel.DistributedDataParallel(nn.Linear(20, 20).cuda(), device_ids=[rank])
@@ -229,3 +281,5 @@ def everything(rank: int) -> None:
     disagreements(rank)
     what_nccl_has(rank)
     means_of_integers(rank)
+    several_sizes(rank)
+    float8(rank)

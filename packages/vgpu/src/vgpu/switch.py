@@ -20,7 +20,7 @@ from vgpu.machine import memory as accounts
 from vgpu.observing import profiler
 from vgpu.operators import autocast, backward, dispatch
 from vgpu.starting import banner, processes
-from vgpu.tensors import factories, integers, lazy, methods, serialization, subclasses
+from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
 
@@ -108,6 +108,8 @@ def _install(patches: Patches) -> None:
     # Tensors, their operators and methods, and modules.
     dispatch.install(patches)
     methods.install(patches)
+    storages.install(patches)
+    dlpack.install(patches)
     subclasses.install(patches)
     legacy.install(patches)
     lazy.install(patches)

@@ -115,7 +115,7 @@ def choose(call: _Call) -> SDPBackend:
         )
     for backend, name in _NAMES.items():
         if reasons.get(backend) is not None:
-            errors.note(f"{name} not used because: {reasons[backend]}")
+            errors.note(f"{name} not used because: {reasons[backend]}", UserWarning)
     raise RuntimeError("No available kernel. Aborting execution.")
 
 

@@ -28,13 +28,28 @@ LEGACY_NAMES = {
 }
 
 
+NOT_PINNABLE = "Only dense CPU tensors can be pinned"
+
+
+class Notice(UserWarning):
+    """What virtual GPUs say of themselves. Real ones say nothing there, so it is never an error."""
+
+
 @functools.cache
-def note(text: str) -> None:
-    """Warn whoever called PyTorch, at that line, once in a process."""
+def note(text: str, kind: type[Warning] = Notice) -> None:
+    """Warn whoever called PyTorch, at that line, once in a process.
+
+    Args:
+        text: what to say.
+        kind: a class of warnings; PyTorch's own, where a GPU would say the same.
+    """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("torch.", "vgpu.")):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
+    try:
+        warnings.warn(text, kind, stacklevel=level)
+    except Notice:  # warnings are errors in this program: a line has to do
+        print(f"vgpu: {text}", file=sys.stderr)
 
 
 def of_cuda(what: str, hint: str) -> RuntimeError:
@@ -51,10 +66,15 @@ def invalid_ordinal() -> RuntimeError:
     return of_cuda("invalid device ordinal", "GPU device may be out of range, do you have enough GPUs?")
 
 
-def other_devices_event() -> RuntimeError:
-    """The error CUDA raises for the time between events of two devices."""
+def invalid_handle() -> RuntimeError:
+    """The error CUDA raises for the time between events of two devices, and for memory of a process that has ended."""
     where = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information."
     return of_cuda("invalid resource handle", f"Search for `cudaErrorInvalidResourceHandle' in {where}")
+
+
+def invalid_argument(ordinal: int) -> RuntimeError:
+    """The error of CUDA's allocator for a device it does not know, which it prints as a letter."""
+    return RuntimeError(f"Invalid device argument {chr(ordinal & 0xFF)}: did you call init?")
 
 
 def no_devices() -> RuntimeError:

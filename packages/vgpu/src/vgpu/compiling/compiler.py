@@ -33,7 +33,19 @@ def install(patches: Patches) -> None:
 
 
 def _force_eager(patches: Patches) -> None:
-    """What `torch.compiler.set_stance("force_eager")` sets, with a way back to the stance there was."""
-    from torch._dynamo import eval_frame
+    """What `torch.compiler.set_stance("force_eager")` sets, with a way back to the stance there was.
 
+    A stance that the program chooses, as PyTorch's own TestCase does before each test, is kept and has no effect.
+    """
+    from torch._dynamo import decorators, eval_frame
+
+    chosen = [eval_frame._stance]
+
+    def _set_stance(stance: Any) -> Any:
+        chosen.append(stance)
+        return chosen.pop(0)
+
+    _set_stance._dynamo_forbidden = True  # type: ignore[attr-defined]
     patches.set(eval_frame, "_stance", eval_frame.DynamoStance("force_eager"))
+    for module in (eval_frame, decorators):
+        patches.set(module, "_set_stance", _set_stance)

@@ -5,6 +5,7 @@ Their own Python code runs unchanged, upon the C++ functions it would find on an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,9 @@ from uuid import UUID
 
 import torch
 
+from vgpu.base import errors
 from vgpu.base.patches import Patches
+from vgpu.cuda import cudart
 from vgpu.machine import devices, memory, profiles, streams
 
 _CUDA = torch.device("cuda")
@@ -39,7 +42,7 @@ def _install_state(patches: Patches) -> None:
     patches.set(torch.cuda, "_initialized", False)
     patches.set(torch.cuda, "_queued_calls", [])
     patches.set(torch.cuda, "_cached_device_count", None)
-    patches.set(torch.cuda, "_cudart", object())
+    patches.set(torch.cuda, "_cudart", cudart.MODULE)
     patches.set(torch.cuda, "_device_count_nvml", lambda: -1)
     patches.set(torch.cuda, "_exchange_device", devices.exchange)
     # A function of its own: torch.export refuses to know one function under two names.
@@ -54,6 +57,8 @@ def _install_streams(patches: Patches) -> None:
     for module in (torch, torch.cuda, torch.cuda.streams):
         patches.set(module, "Stream", streams.Stream)
         patches.set(module, "Event", streams.Event)
+    for module in (torch.cuda, torch.cuda.streams):
+        patches.set(module, "ExternalStream", streams.ExternalStream)
     patches.set(torch.cuda, "current_stream", lambda device=None: streams.current(_ordinal(device)))
     patches.set(torch.cuda, "default_stream", lambda device=None: streams.default(_ordinal(device)))
     patches.set(torch.cuda, "set_stream", _set_stream)
@@ -70,6 +75,9 @@ def _install_answers(patches: Patches) -> None:
         patches.set(module, "mem_get_info", lambda device=None: memory.free_and_total(_ordinal(device)))
     patches.set(torch.cuda, "is_bf16_supported", _has_bf16)
     patches.set(torch.cuda, "get_arch_list", list)
+    patches.set(torch.cuda, "device_memory_used", lambda device=None: memory.held(_ordinal(device))[1])
+    for module in (torch.cuda, torch.cuda.memory):
+        patches.set(module, "list_gpu_processes", _processes)
     patches.set(torch.cuda, "get_allocator_backend", lambda: "native")
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
     if not hasattr(torch._C, "_nccl_version"):  # builds without CUDA; torch.distributed says it beside an error
@@ -95,10 +103,30 @@ def _has_bf16(including_emulation: bool = True) -> bool:
     return including_emulation or profiles.current().major >= 8
 
 
-def _properties(ordinal: int) -> SimpleNamespace:
+def _processes(device: Any = None) -> str:
+    """The processes of a GPU, which are this one as far as it knows, with what its allocator has reserved."""
+    ordinal = _ordinal(device)
+    reserved = memory.held(ordinal)[1]
+    used = f"process {os.getpid():>10d} uses {reserved / (1 << 20):>12.3f} MB GPU memory"
+    return f"GPU:{ordinal}\n{used if reserved else 'no processes are running'}"
+
+
+class _Properties(SimpleNamespace):
+    """In the place of `torch._C._CudaDeviceProperties`."""
+
+    def __repr__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory >> 20}MB, multi_processor_count={self.multi_processor_count}, "
+            f"uuid={self.uuid}, pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, "
+            f"pci_domain_id={self.pci_domain_id}, L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )
+
+
+def _properties(ordinal: int) -> _Properties:
     """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
     profile = profiles.current()
-    return SimpleNamespace(
+    return _Properties(
         name=profile.name,
         gcnArchName="virtual",
         uuid=UUID(int=ordinal + 1),
@@ -114,6 +142,12 @@ def _properties(ordinal: int) -> SimpleNamespace:
         multi_processor_count=profile.multi_processor_count,
         total_memory=memory.capacity(),
         L2_cache_size=profile.L2_cache_size,
+        clock_rate=profile.clock * 1000,
+        memory_clock_rate=profile.memory_clock * 1000,
+        memory_bus_width=profile.memory_bus_width,
+        pci_bus_id=devices.physical(ordinal) + 1,
+        pci_device_id=0,
+        pci_domain_id=0,
         is_integrated=0,
         is_multi_gpu_board=0,
     )
@@ -134,9 +168,9 @@ def _cuda_functions() -> dict[str, Callable]:
         # memory
         "emptyCache": memory.empty_cache,
         "clearCublasWorkspaces": _nothing,  # what PyTorch's tests ask for before they look for leaks
-        "memoryStats": _checked(memory.statistics),
-        "resetPeakMemoryStats": _checked(memory.reset_peak),
-        "resetAccumulatedMemoryStats": _checked(memory.reset_accumulated),
+        "memoryStats": _known(memory.statistics),
+        "resetPeakMemoryStats": _known(memory.reset_peak),
+        "resetAccumulatedMemoryStats": _known(memory.reset_accumulated),
         "getMemoryFraction": _checked(memory.fraction),
         "setMemoryFraction": lambda fraction, ordinal: memory.set_fraction(devices.check(ordinal), fraction),
         "ipc_collect": _nothing,
@@ -144,6 +178,7 @@ def _cuda_functions() -> dict[str, Callable]:
         "synchronize": lambda: streams.synchronize(devices.current()),
         "sleep": streams.sleep,
         "setStream": lambda **named: streams.make_current(streams.Stream(**named)),
+        "getStreamFromExternal": lambda pointer, ordinal: (pointer, ordinal, streams.Stream.device_type),
         "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
         "isCurrentStreamCapturing": lambda: False,
         "get_sync_debug_mode": lambda: 0,
@@ -164,10 +199,10 @@ def _accelerator_functions() -> dict[str, Callable]:
         "isAllocatorInitialized": lambda: True,
         "emptyCache": memory.empty_cache,
         "emptyHostCache": _nothing,
-        "getDeviceStats": _checked(memory.statistics),
+        "getDeviceStats": _known(memory.statistics),
         "getMemoryInfo": _checked(memory.free_and_total),
-        "resetPeakStats": _checked(memory.reset_peak),
-        "resetAccumulatedStats": _checked(memory.reset_accumulated),
+        "resetPeakStats": _known(memory.reset_peak),
+        "resetAccumulatedStats": _known(memory.reset_accumulated),
         # streams
         "getStream": streams.current,
         "setStream": streams.make_current,
@@ -182,3 +217,14 @@ def _nothing(*_: Any) -> None:
 def _checked(function: Callable[[int], Any]) -> Callable[[int], Any]:
     """`function(ordinal)` for a device that exists."""
     return lambda ordinal: function(devices.check(ordinal))
+
+
+def _known(function: Callable[[int], Any]) -> Callable[[int], Any]:
+    """`function(ordinal)` for a device of the allocator, which has words of its own for others."""
+
+    def of_allocator(ordinal: int) -> Any:
+        if not 0 <= ordinal < devices.count():
+            raise errors.invalid_argument(ordinal)
+        return function(devices.check(ordinal))
+
+    return of_allocator

@@ -12,6 +12,8 @@ import torch
 from vgpu.base import errors, record
 from vgpu.base.patches import Patches
 
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
 _CUDA = (
     # graphs
     "CUDAGraph",
@@ -28,36 +30,19 @@ _CUDA = (
     "caching_allocator_enable",
     "change_current_allocator",
     "use_mem_pool",
-    # the libraries of CUDA, and streams made by them
-    "ExternalStream",
+    # the libraries of CUDA
     "GreenContext",
-    "check_error",
-    "cudart",
     "current_blas_handle",
     "current_solver_handle",
-    "get_stream_from_external",
     # what the driver measures
     "clock_rate",
-    "device_memory_used",
-    "list_gpu_processes",
     "memory_usage",
     "power_draw",
     "temperature",
     "utilization",
-    # storages by type
-    "BFloat16Storage",
-    "BoolStorage",
-    "ByteStorage",
-    "CharStorage",
-    "ComplexDoubleStorage",
-    "ComplexFloatStorage",
-    "DoubleStorage",
-    "FloatStorage",
-    "HalfStorage",
-    "IntStorage",
-    "LongStorage",
-    "ShortStorage",
 )
+# A method that only C++ knows.
+_OF_GRAPHS = ("register_generator_state",)
 # Kernels that a program writes itself.
 _KERNELS = ("_compile_kernel",)
 _SYMMETRIC = ("empty", "rendezvous", "get_symm_mem_workspace", "set_backend")
@@ -81,6 +66,9 @@ def install(patches: Patches) -> None:
     patches.set(torch.cuda.nvtx, "_nvtx", _Markers())
     patches.set(torch.cuda.jiterator._JittedFunction, "__call__", _refuse_to_jiterate)
     patches.when_imported("torch.distributed._symmetric_memory", lambda module: refuse(module, *_SYMMETRIC))
+    symmetric = getattr(getattr(torch._C, "_distributed_c10d", None), "_SymmetricMemory", None)
+    if symmetric is not None:  # builds without torch.distributed, and some others, lack it
+        patches.set(symmetric, "has_multicast_support", staticmethod(lambda kind, ordinal: False))
     patches.when_imported("torch.distributed.rpc", lambda module: refuse(module, *_RPC))
     patches.set(torch.futures.Future, "__init__", _without_devices(torch.futures.Future.__init__))
     patches.when_imported("torch.utils.cpp_extension", functools.partial(_install_extensions, patches))
@@ -153,9 +141,21 @@ def _install_triton(patches: Patches, jit: Any) -> None:
 
 
 def _refusal(name: str, original: Any) -> Any:
+    """A refusal of the name, of the kind that `original` is."""
+
     @functools.wraps(original, updated=() if isinstance(original, type) else ("__dict__",))
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         record.write(record.NOT_SIMULATED, name)
         raise NotImplementedError(f"{name} is not simulated by virtual GPUs")
 
-    return type(original.__name__, (), {"__new__": refuse}) if isinstance(original, type) else refuse
+    if not isinstance(original, type):
+        return refuse
+    # A program may ask whether the class has a method, and so whether PyTorch is new enough.
+    methods = {n: _refusal(f"{name}.{n}", getattr(original, n, refuse)) for n in _methods(original)}
+    return type(original.__name__, (), {**methods, "__new__": refuse})
+
+
+def _methods(kind: type) -> list[str]:
+    """The public methods of a class; builds without CUDA lack those that C++ gives a graph."""
+    found = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+    return [*found, *_OF_GRAPHS] if kind is torch.cuda.CUDAGraph else found

@@ -85,14 +85,17 @@ def _sharing() -> bool:
 
 
 def _duplicate(first: int, second: int, gpu: int) -> Exception:
+    place = "/pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:93"
+    version = f", NCCL version {'.'.join(map(str, torch.cuda.nccl.version()))}"
     words = f"Duplicate GPU detected : rank {second} and rank {first} both on CUDA device {gpu & 0xFFFFF:x}"
     if _MAY_SHARE:
+        place, version = "ncclCommInitRankConfig", ""
         words = (
             "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this "
             "configuration."
         )
     return dist.DistBackendError(
-        "NCCL error in: ncclCommInitRankConfig, invalid usage (run with NCCL_DEBUG=WARN for details)\n"
+        f"NCCL error in: {place}, invalid usage (run with NCCL_DEBUG=WARN for details){version}\n"
         f"ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n{words}"
     )
 

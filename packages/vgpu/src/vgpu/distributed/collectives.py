@@ -70,34 +70,34 @@ class Collective:
         return args, found
 
     def _by_nccls_rules(self, args: list, found: groups.Route, ordinal: int) -> None:
-        tensors = list(_leaves(args[: self.group]))
+        tensors = list(leaves(args[: self.group]))
         for one in tensors:
-            _check(one, self.name in _BETWEEN_TWO)
+            _check(one, self.name)
         if found.bound is not None and found.bound.index != ordinal and self.name != "barrier":
             raise dist.DistBackendError(_NOT_BOUND)
-        reduction = 0
+        kind = 0
         if self.reduces is not None and not self.functional:
-            args[self.reduces], reduction = _reduction(args, self.reduces, tensors)
+            args[self.reduces], kind = reduction(args, self.reduces, tensors)
         if self.name not in _BETWEEN_TWO and found.size > 1:
             root = args[self.root] if self.root is not None else 0
             dtype = tensors[0].dtype if tensors else None
             gives, takes = self._counts(args, found.size)
-            agreement.check(found, agreement.Call(self.name, dtype, reduction, root, ordinal, gives, takes))
+            agreement.check(found, agreement.Call(self.name, dtype, kind, root, ordinal, gives, takes))
 
     def _counts(self, args: list, size: int) -> tuple[list[int], list[int]]:
         """How many elements this rank gives to each rank, and takes from each."""
         if self.name in ("allgather_", "reduce_scatter_", "alltoall_"):
-            outputs, inputs = ([one.numel() for one in _leaves(value)] for value in args[:2])
+            outputs, inputs = ([one.numel() for one in leaves(value)] for value in args[:2])
             return _to_each(inputs, size), _to_each(outputs, size)
         if self.name in ("alltoall_base_", "all_to_all_single"):
             output, given = (args[0], args[1]) if self.name == "alltoall_base_" else (None, args[0])
             out_cuts, in_cuts = args[3:5] if output is not None else args[1:3]
-            row = given[:1].numel() if given.dim() else 1
+            row = given.shape[1:].numel()  # of a rank that gives nothing, too
             return [k * row for k in in_cuts or [len(given) // size] * size], [
                 k * row for k in out_cuts or [len(given if output is None else output) // size] * size
             ]
         side = 0 if self.functional or self.name in _REDUCES or self.name == "scatter_" else min(1, self.group - 1)
-        count = sum(one.numel() for one in _leaves(args[side]))
+        count = sum(one.numel() for one in leaves(args[side]))
         return [count] * size, [count] * size
 
 
@@ -105,18 +105,23 @@ def _to_each(counts: list[int], size: int) -> list[int]:
     return counts * size if len(counts) == 1 else counts
 
 
-def _leaves(value: Any) -> Iterator[torch.Tensor]:
+def leaves(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors of a tensor or of lists of them."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
         for one in value:
-            yield from _leaves(one)
+            yield from leaves(one)
 
 
-def _check(one: torch.Tensor, between_two: bool) -> None:
+def _check(one: torch.Tensor, name: str) -> None:
     if one.layout is not torch.strided:
+        if name == "allreduce_":
+            raise RuntimeError(
+                "NCCL does not support all_reduce with sparse tensors. Please use dense tensors instead."
+            )
         raise ValueError("Tensors must be CUDA and dense")
-    if between_two:
+    if name in _BETWEEN_TWO:
         if not _dense(one):
             raise ValueError("Tensors for P2P must be non-overlapping and dense")
     elif not one.is_contiguous(memory_format=suggest_memory_format(one)):
@@ -136,7 +141,7 @@ def _dense(one: torch.Tensor) -> bool:
     return True
 
 
-def _reduction(args: list, place: int, tensors: list[torch.Tensor]) -> tuple[Any, int]:
+def reduction(args: list, place: int, tensors: list[torch.Tensor]) -> tuple[Any, int]:
     """The reduction as gloo can do it, and its number. A factor is multiplied into the tensors at once."""
     if not hasattr(dist.ReduceOp, "unbox"):  # until torch 2.13 nobody can look into one that is boxed
         return args[place], 0
@@ -160,7 +165,7 @@ def _premultiply(args: list, place: int, factor: Any) -> None:
     if isinstance(args[1], (torch.Tensor, list)):  # outputs and inputs: the inputs stay as they are
         args[1] = tree_map(lambda one: one * factor, args[1])
     else:
-        for one in _leaves(args[0]):
+        for one in leaves(args[0]):
             one.mul_(factor)
 
 
@@ -182,40 +187,8 @@ def _row(value: Any) -> Any:
     return value.view(-1) if value.is_contiguous() else value.as_strided((value.numel(),), (1,))
 
 
-def uneven(collective: Collective, args: list, found: groups.Route) -> Any:
-    """`all_gather` into tensors of several sizes, by one broadcast from each rank as in NCCL; None for all others."""
-    if not (found.nccl and collective.name == "allgather_"):
-        return None
-    (outputs,), (given,) = args[0], args[1]
-    if len({one.numel() for one in outputs}) == 1:
-        return None
-    outputs[found.rank].copy_(given)
-    for root, one in enumerate(outputs):
-        options = dist.BroadcastOptions()
-        options.rootRank = root
-        found.backend.broadcast([one], options).wait()
-    return args[0], _done(outputs).boxed()
-
-
-def mean_of_integers(func: Any, collective: Collective, args: list, found: groups.Route) -> Any:
-    """A reduction by AVG of integers, which gloo refuses and NCCL divides towards zero; None for all others."""
-    tensors = list(_leaves(args[: collective.group]))
-    if collective.functional or collective.reduces is None or not found.nccl or not tensors:
-        return None
-    exact = not (tensors[0].is_floating_point() or tensors[0].is_complex())
-    if not exact or _reduction(args, collective.reduces, tensors)[1] != int(dist.ReduceOp.RedOpType.AVG):
-        return None
-    args[collective.reduces] = dist.ReduceOp(dist.ReduceOp.RedOpType.SUM).boxed()
-    result = func(*args)
-    dist._Work.unbox(result[-1] if isinstance(result, tuple) else result).wait()
-    if collective.root is None or args[collective.root] == found.rank:
-        for one in _leaves(args[0]):
-            one.div_(found.size, rounding_mode="trunc")
-    done = _done(list(_leaves(args[0]))).boxed()  # gloo's own work would write the sum once more when it is waited for
-    return (*result[:-1], done) if isinstance(result, tuple) else done
-
-
-def _done(value: Any) -> Any:
+def done(value: Any) -> Any:
+    """A work that has ended."""
     future: torch.futures.Future = torch.futures.Future()
     future.set_result(value)
     return torch._C._distributed_c10d._create_work_from_future(future)
@@ -233,7 +206,7 @@ def together(works: list) -> Any:
         return works[0]
     for work in works:  # at once, for not every work of gloo's has a future that one could wait for later
         work.wait()
-    return _done([])
+    return done([])
 
 
 def placed(future: Any) -> Any:

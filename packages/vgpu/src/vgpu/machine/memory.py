@@ -152,6 +152,15 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
             recorder.allocated(allocation, storage)
 
 
+def borrow(storage: torch.UntypedStorage, ordinal: int) -> None:
+    """Know a storage as one of device `ordinal` whose memory is counted elsewhere."""
+    allocation = Allocation(storage, _free)
+    allocation.key, allocation.ordinal, allocation.nbytes = storage._cdata, ordinal, 0
+    with _lock:
+        _devices[ordinal].count += 1
+        _live[allocation.key] = allocation
+
+
 def live() -> Iterator[tuple[Allocation, torch.UntypedStorage]]:
     """The storages that are counted now."""
     for allocation in list(_live.values()):

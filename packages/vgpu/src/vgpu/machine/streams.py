@@ -95,11 +95,19 @@ class Stream:
         return event
 
 
+class ExternalStream(Stream):
+    """In the place of `torch.cuda.ExternalStream`: the stream that another library has at `stream_ptr`."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, **more: Any) -> None:
+        super().__init__(device, stream_id=stream_ptr, **more)
+
+
 class Event:
     """In the place of `torch.Event` and `torch.cuda.Event`. It knows the host's time, for virtual devices have none."""
 
     def __init__(self, device: Any = None, *_: Any, enable_timing: bool = False, **__: Any) -> None:
-        self.device: torch.device | None = None
+        # A torch.Event is given its device, and so knows it before it is recorded.
+        self.device = torch.device(device) if isinstance(device, (str, torch.device)) else None
         self._timed = enable_timing or device is True  # the first argument of torch.cuda.Event is enable_timing
         self._time = 0.0  # when it happens; 0 before it is recorded
 
@@ -137,7 +145,7 @@ class Event:
         if not (self.query() and end.query()):
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         if self.device != end.device:
-            raise errors.other_devices_event()
+            raise errors.invalid_handle()
         record.write(record.NOT_SIMULATED, "Event.elapsed_time, which gives the host's time")
         errors.note("virtual GPUs have no times: this is how long the host took")
         return (end._time - self._time) * 1e3

@@ -15,7 +15,7 @@ from vgpu.attention import kernels as attention_kernels
 from vgpu.attention import scaled_dot_product
 from vgpu.base import errors
 from vgpu.base.patches import Patches
-from vgpu.distributed import collectives
+from vgpu.distributed import beyond_gloo, collectives
 from vgpu.machine import devices, memory, rng
 from vgpu.operators import custom
 from vgpu.tensors.tensor import KINDS, VirtualTensor, view, wrap
@@ -194,7 +194,8 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         if device is not None:
             target = devices.ordinal_of(device)
             host_kwargs["device"] = devices.CPU if target is not None else device
-        host_kwargs.pop("pin_memory", None)
+        if host_kwargs.pop("pin_memory", None) and target is not None:
+            raise RuntimeError(errors.NOT_PINNABLE)
     try:
         if plan.random is not None and plan.random(args, kwargs):
             with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
@@ -221,11 +222,7 @@ def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: A
     """Run a collective over the group that takes CPU tensors."""
     collective: Any = plan.collective
     hosts, found = collective.routed(hosts, ordinal)
-    result = collectives.uneven(collective, hosts, found)
-    if result is None:
-        result = collectives.mean_of_integers(func, collective, hosts, found)
-    if result is None:
-        result = func(*hosts, **host_kwargs)
+    result = beyond_gloo.run(func, collective, hosts, host_kwargs, found)
     if not collective.functional:
         collectives.remember(found, result)
         # The tensors that were written to, not their hosts: autograd hangs its warning on what is returned.

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import torch
 from torch.multiprocessing import reductions
 
-from vgpu.base import record
+from vgpu.base import errors, record
 from vgpu.base.patches import Patches
 from vgpu.machine import devices, memory, profiles
 from vgpu.starting import inherit
-from vgpu.tensors import tensor
+from vgpu.tensors import storages, tensor
 
 
 class Switch:
@@ -53,9 +53,42 @@ def install(patches: Patches) -> None:
 def _reduce(one: tensor.VirtualTensor) -> Any:
     if one.requires_grad and not one.is_leaf:
         return reductions.reduce_tensor(one)  # refuses
-    return _rebuild, (one._host, one._ordinal, one.requires_grad, getattr(one, "_is_param", False))
+    return _rebuild, (_Sent(one._host), one._ordinal, one.requires_grad, getattr(one, "_is_param", False))
 
 
 def _rebuild(host: torch.Tensor, ordinal: int, requires_grad: bool, is_param: bool) -> torch.Tensor:
     made = tensor.wrap(host, devices.check(ordinal)).requires_grad_(requires_grad)
     return torch.nn.Parameter(made, requires_grad) if is_param else made
+
+
+class _Sent:
+    """Pickles as the host tensor or storage that it holds, whose memory PyTorch shares as memory of the CPU."""
+
+    def __init__(self, host: Any) -> None:
+        self.host = host
+
+    def __reduce__(self) -> Any:
+        with storages.as_hosts():
+            if isinstance(self.host, torch.UntypedStorage):
+                rebuild, args = reductions.reduce_storage(self.host)
+                return _received, (rebuild, *args)
+            rebuild, args = reductions.reduce_tensor(self.host)
+        return rebuild, tuple(_Typed(part) if isinstance(part, torch.TypedStorage) else part for part in args)
+
+
+class _Typed:
+    """Pickles as a storage with a dtype."""
+
+    def __init__(self, storage: Any) -> None:
+        self.storage = storage
+
+    def __reduce__(self) -> Any:
+        return reductions.rebuild_typed_storage, (_Sent(self.storage._untyped_storage), self.storage.dtype)
+
+
+def _received(rebuild: Callable, *args: Any) -> torch.UntypedStorage:
+    """The storage that was sent, or CUDA's error where the process that had it is gone."""
+    try:
+        return rebuild(*args)
+    except (ConnectionError, FileNotFoundError) as error:
+        raise errors.invalid_handle() from error

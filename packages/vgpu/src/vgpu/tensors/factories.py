@@ -96,6 +96,8 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
         else:
             ordinal = devices.ordinal_of(device)
             if ordinal is not None:
+                if pin_memory:
+                    raise RuntimeError(errors.NOT_PINNABLE)
                 keys = cpu_keys if layout in (None, torch.strided) else _keys("cpu", layout)
                 try:
                     made = redispatch(keys, *args, layout=layout, **kwargs)

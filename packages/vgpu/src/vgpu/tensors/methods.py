@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, memory, pinned
-from vgpu.tensors import lazy
+from vgpu.machine import devices, pinned
+from vgpu.tensors import lazy, storages
 from vgpu.tensors.set_data import set_data
 from vgpu.tensors.tensor import is_virtual
 
@@ -39,7 +39,6 @@ _grad = _base.grad
 _device = _base.device.__get__
 _is_cpu = _base.is_cpu.__get__
 _get_device = _base.get_device
-_resize = torch._C.StorageBase.resize_  # type: ignore[attr-defined]
 
 
 class _Attribute(property):
@@ -56,7 +55,6 @@ def install(patches: Patches) -> None:
     """Replace the methods, and the question nn.Module asks before it assigns `.data`."""
     patches.functions(Tensor, "", to, pin_memory, is_pinned, get_device, set_)
     patches.set(Tensor, "cuda", to_cuda)
-    patches.set(torch.UntypedStorage, "resize_", resize_storage)
     patches.set(Tensor, "device", _Attribute("device", _read_device))
     patches.set(Tensor, "is_cuda", _Attribute("is_cuda", lambda tensor: _read_device(tensor).type == "cuda"))
     patches.set(Tensor, "is_cpu", _Attribute("is_cpu", lambda tensor: _read_device(tensor).type == "cpu"))
@@ -133,11 +131,10 @@ def get_device(self: Tensor) -> int:
 
 def set_(self: Tensor, source: Any = None, *layout: Any) -> Tensor:
     """`x.set_(source)`: x becomes a view of a tensor or storage, which must lie on the device of x."""
-    if is_virtual(self) and source is not None:
-        storage = source.untyped() if isinstance(source, torch.TypedStorage) else source
-        ordinal = memory.ordinal_of(storage.untyped_storage() if isinstance(storage, Tensor) else storage)
-        if ordinal != self._ordinal:
-            place = devices.CPU if ordinal is None else devices.PUBLIC[ordinal]
+    if source is not None:
+        storage = source._untyped_storage if isinstance(source, torch.TypedStorage) else source
+        place = storage.device if isinstance(storage, Tensor) else storages.device_of(storage)
+        if place != self.device and "cuda" in (place.type, self.device.type):
             raise RuntimeError(
                 f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different '
                 f'device "{place}".  This is no longer allowed; the devices must match.'
@@ -158,17 +155,3 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
             "same device"
         )
     _grad.__set__(self, grad)
-
-
-def resize_storage(self: torch.UntypedStorage, size: int) -> Any:
-    """`x.untyped_storage().resize_(size)`, which no operator sees: FSDP gives memory back and takes it so."""
-    ordinal, before = memory.ordinal_of(self), self.nbytes()
-    _resize(self, size)
-    if ordinal is not None:
-        try:
-            memory.track(self, ordinal)
-        except torch.OutOfMemoryError:
-            _resize(self, before)
-            memory.track(self, ordinal)
-            raise
-    return self

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import copyreg
+import operator
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard
 
@@ -10,6 +12,7 @@ import torch
 
 from vgpu.base import errors
 from vgpu.machine import devices, memory
+from vgpu.tensors import storages
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
@@ -115,7 +118,9 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
             memo[id(self)] = made = torch.nn.Parameter(self.detach().clone(), self.requires_grad)
             return made  # type: ignore[return-value]
         # Copied through its storage, so that two views of one storage stay two views of one storage.
-        twin = wrap(copy.deepcopy(self._host, memo), self._ordinal)
+        with storages.as_hosts():
+            host = copy.deepcopy(self._host, memo)
+        twin = wrap(host, self._ordinal)
         twin.__class__ = type(self)
         memo[id(self)] = twin
         twin.__dict__.update(copy.deepcopy(_attributes(self), memo))
@@ -139,6 +144,11 @@ class VirtualTensor(torch.Tensor, metaclass=_Kind):
         if type(self) is VirtualTensor and not state:
             return plain
         return torch._tensor._rebuild_from_type_v2, (plain[0], type(self).user_class, plain[1], state)  # type: ignore[attr-defined]
+
+
+# What a program prints and compares is the name of a tensor's class, which is this on a GPU.
+VirtualTensor.__module__, VirtualTensor.__name__, VirtualTensor.__qualname__ = "torch", "Tensor", "Tensor"
+copyreg.pickle(_Kind, lambda kind: (operator.itemgetter(0), ((kind.user_class,),)))  # type: ignore[attr-defined]
 
 
 def _attributes(tensor: VirtualTensor) -> dict[str, Any]:
