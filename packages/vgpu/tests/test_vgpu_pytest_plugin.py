@@ -233,3 +233,30 @@ def test_it_costs_nothing_when_nobody_asks(tmp_path):
     (tmp_path / "test_plain.py").write_text("import sys\n\ndef test_it():\n    assert 'torch' not in sys.modules\n")
     assert "1 passed" in run_pytest(tmp_path).stdout
     assert "--vgpus=N" in run_pytest(tmp_path, "--help").stdout
+
+
+LATE_ERRORS = """
+import pytest, torch
+
+def test_ends_its_context():
+    torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+    with pytest.raises(torch.AcceleratorError):
+        torch.cuda.synchronize()
+
+def test_has_a_context_of_its_own():
+    assert torch.ones(2, device="cuda").sum() == 2
+
+@pytest.mark.virtual_gpus(1, errors="early")
+def test_marker():
+    with pytest.raises(IndexError):
+        torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+
+def test_the_session_fails_late_again():
+    torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+"""
+
+
+def test_each_test_begins_with_contexts_that_are_alive(tmp_path):
+    (tmp_path / "test_it.py").write_text(LATE_ERRORS)
+    run = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-errors", "late")
+    assert "4 passed" in run.stdout, run.stdout + run.stderr

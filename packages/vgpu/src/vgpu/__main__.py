@@ -21,6 +21,8 @@ GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 
 MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of this machine's)"
 PROFILE = f"which GPU they are: {', '.join(profiles.PROFILES)} (default: VGPUS_PROFILE, else none of these)"
 
+ERRORS = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS, else early)"
+
 
 def main(argv: list[str] | None = None) -> None:
     """Run the program named by the command line as `__main__`, with virtual GPUs on."""
@@ -33,6 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS)
     parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
     parser.add_argument("--profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=PROFILE)
+    parser.add_argument("--errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=ERRORS)
     parser.add_argument("--force", action="store_true", help="accepted, and without effect")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("--version", action="version", version=f"vgpu {__version__}", help="show the version")
@@ -44,10 +47,10 @@ def main(argv: list[str] | None = None) -> None:
         parser.exit(2, f"{parser.prog}: error: no such file: {options.program}\n")
     try:
         gpus = switch.check_gpus(options.gpus)
-        switch.enable(gpus, memory=options.memory, profile=options.profile)
+        switch.enable(gpus, memory=options.memory, profile=options.profile, errors=options.errors)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    os.environ |= inherit.for_children(gpus, options.memory, options.profile)
+    os.environ |= inherit.for_children(gpus, options.memory, options.profile, options.errors)
     print(f"vgpu: {banner.machine()}", file=sys.stderr)
     sys.argv = [options.program, *options.args]
     if options.module:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 _MARKER = (
-    "virtual_gpus(gpus=2, memory=None, profile=None): run the test on this many virtual GPUs, of this much memory, "
-    "that are such GPUs"
+    "virtual_gpus(gpus=2, memory=None, profile=None, errors=None): run the test on this many virtual GPUs, of this "
+    "much memory, that are such GPUs, with errors of kernels 'early' or 'late'"
 )
 _EXPECTED = (
     "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
@@ -37,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--vgpus-memory", default=os.environ.get("VGPUS_MEMORY"), metavar="SIZE", help=memory)
     profile = "which GPU they are: t4, a100-40, a100-80, h100, h200, rtx4090 (default: VGPUS_PROFILE)"
     group.addoption("--vgpus-profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=profile)
+    errors = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS)"
+    group.addoption("--vgpus-errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=errors)
     group.addoption("--vgpus-force", action="store_true", help="accepted, and without effect")
     group.addoption(
         "--vgpus-no-skips", action="store_true", help="fail if a test that asks for GPUs was skipped, and name it"
@@ -84,22 +86,27 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
         # `python -m vgpu -m pytest` was first, or the variable itself
         if options.vgpus is not None or not vgpu.is_enabled():
             with contextlib.redirect_stderr(io.StringIO()) as said:
-                vgpu.enable(options.vgpus, memory=options.vgpus_memory, profile=options.vgpus_profile)
+                vgpu.enable(options.vgpus, **_chosen(options))
             config.stash[_said] = said.getvalue()
             config.add_cleanup(vgpu.disable)
     except (TypeError, ValueError, RuntimeError) as error:
         config.stash[_failed] = str(error)  # pytest reports errors of usage from `pytest_configure`
         return
-    environment = _children_with(devices.total(), options.vgpus_memory, options.vgpus_profile)
+    environment = _children_with(devices.total(), **_chosen(options))
     config.add_cleanup(environment.undo)
 
 
-def _children_with(gpus: int, memory: int | str | None, profile: str | None) -> pytest.MonkeyPatch:
+def _chosen(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of each GPU."""
+    return {"memory": options.vgpus_memory, "profile": options.vgpus_profile, "errors": options.vgpus_errors}
+
+
+def _children_with(gpus: int, **machine: Any) -> pytest.MonkeyPatch:
     """Let the programs that tests start (torchrun, subprocess) have this machine, too, until it is undone."""
     from vgpu.starting.inherit import for_children
 
     environment = pytest.MonkeyPatch()
-    for name, value in for_children(gpus, memory, profile).items():
+    for name, value in for_children(gpus, **machine).items():
         environment.setenv(name, value)
     return environment
 
@@ -122,7 +129,7 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     if not args and "gpus" not in kwargs:
         kwargs["gpus"] = devices.total() or 2
     with vgpu.virtual_gpus(*args, **kwargs) as found:
-        environment = _children_with(len(found), kwargs.get("memory"), kwargs.get("profile"))
+        environment = _children_with(len(found), **{k: kwargs.get(k) for k in ("memory", "profile", "errors")})
         try:
             yield found
         finally:

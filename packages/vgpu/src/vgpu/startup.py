@@ -15,8 +15,8 @@ from vgpu.starting import inherit
 def _enable() -> None:
     import vgpu
 
-    memory, profile = os.environ.get(inherit.MEMORY), os.environ.get(inherit.PROFILE)
-    vgpu.enable(memory=memory, profile=profile)
+    memory, profile, errors = map(os.environ.get, (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS))
+    vgpu.enable(memory=memory, profile=profile, errors=errors)
 
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.

@@ -15,10 +15,10 @@ from vgpu.base.patches import Patches
 from vgpu.compiling import compiler, fake, higher_order, torchscript
 from vgpu.cuda import legacy, snapshots, surface, unsimulated
 from vgpu.distributed import backends, batch_norm, comm, threads
-from vgpu.machine import devices, profiles, rng
+from vgpu.machine import contexts, devices, profiles, rng
 from vgpu.machine import memory as accounts
 from vgpu.observing import profiler
-from vgpu.operators import autocast, backward, dispatch
+from vgpu.operators import autocast, backward, dispatch, otherwise
 from vgpu.starting import banner, processes
 from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
@@ -28,7 +28,11 @@ _patches = Patches()
 
 
 def enable(
-    gpus: int | None = None, force: bool = False, memory: int | str | None = None, profile: str | None = None
+    gpus: int | None = None,
+    force: bool = False,
+    memory: int | str | None = None,
+    profile: str | None = None,
+    errors: str | None = None,
 ) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
@@ -43,18 +47,23 @@ def enable(
             the profile, or a share of the host's: three quarters of it between all, at most 16 GiB each.
         profile: a GPU whose name, memory, capability and multiprocessors they have: t4, a100-40, a100-80, h100, h200,
             rtx4090.
+        errors: when an index out of range, or what else only a kernel can see, is an error: "early", at its line and
+            in the CPU's words, or "late", at the next wait for the device, as on GPUs, whose context has then ended.
+            By default early.
 
     Raises:
-        TypeError, ValueError: for a bad `gpus`, `memory` or `profile`.
+        TypeError, ValueError: for a bad `gpus`, `memory`, `profile` or `errors`.
     """
-    gpus, capacity, profile = check_gpus(gpus), accounts.parse_bytes(memory), profiles.check(profile)
-    if gpus == devices.total() and capacity in (None, accounts.capacity()) and profile in (None, profiles.chosen()):
+    gpus, capacity = check_gpus(gpus), accounts.parse_bytes(memory)
+    profile, errors = profiles.check(profile), contexts.check(errors)
+    as_before = gpus == devices.total() and capacity in (None, accounts.capacity())
+    if as_before and profile in (None, profiles.chosen()) and errors in (None, contexts.chosen()):
         return
     if not is_enabled():
         banner.say_what_is_hidden()
     # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    start(gpus, visible if visible in ("", "-1") else None, capacity, profile)
+    start(gpus, visible if visible in ("", "-1") else None, capacity, profile, errors)
 
 
 def start_if_changed(gpus: int, ignored: str | None) -> None:
@@ -70,7 +79,13 @@ def start_if_changed(gpus: int, ignored: str | None) -> None:
         start(gpus, ignored)
 
 
-def start(gpus: int, ignored: str | None, capacity: int | None = None, profile: str | None = None) -> None:
+def start(
+    gpus: int,
+    ignored: str | None,
+    capacity: int | None = None,
+    profile: str | None = None,
+    errors: str | None = None,
+) -> None:
     """`enable` without its checks.
 
     Args:
@@ -78,6 +93,7 @@ def start(gpus: int, ignored: str | None, capacity: int | None = None, profile: 
         ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
         capacity: bytes of memory of each.
         profile: a name of `profiles.PROFILES`.
+        errors: "early" or "late".
 
     Raises:
         AttributeError: if this version of PyTorch lacks a name that would be replaced. Nothing is replaced then.
@@ -86,6 +102,7 @@ def start(gpus: int, ignored: str | None, capacity: int | None = None, profile: 
     _warn_if_untested()
     devices.configure(gpus, ignored)
     profiles.configure(profile)
+    contexts.configure(errors)
     accounts.configure(profiles.current().total_memory if capacity is None else capacity, gpus)
     try:
         _install(_patches)
@@ -115,6 +132,7 @@ def _install(patches: Patches) -> None:
     lazy.install(patches)
     batch_norm.install(patches)
     scaled_dot_product.install(patches)
+    otherwise.install(patches)
     # Autograd and autocast.
     backward.install(patches)
     autocast.install(patches)
@@ -140,6 +158,7 @@ def disable() -> None:
     _patches.restore()
     devices.configure(0, None)
     profiles.configure(None)
+    contexts.configure(None)
 
 
 def is_enabled() -> bool:
@@ -149,22 +168,27 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def virtual_gpus(
-    gpus: int | None = None, force: bool = False, memory: int | str | None = None, profile: str | None = None
+    gpus: int | None = None,
+    force: bool = False,
+    memory: int | str | None = None,
+    profile: str | None = None,
+    errors: str | None = None,
 ) -> Iterator[list[torch.device]]:
     """Give the block `gpus` virtual GPUs (arguments as for `enable`); afterwards everything is as before.
 
     Yields:
         the devices, `[cuda:0, ...]`.
     """
-    before, ignored, capacity, was = devices.total(), devices.ignored(), accounts.capacity(), profiles.chosen()
-    enable(gpus, memory=memory, profile=profile)
+    before, ignored = devices.total(), devices.ignored()
+    was = accounts.capacity(), profiles.chosen(), contexts.chosen()
+    enable(gpus, memory=memory, profile=profile, errors=errors)
     try:
         yield list(devices.PUBLIC[: devices.total()])
     finally:
         if before == 0:
             disable()
-        elif (before, capacity, was) != (devices.total(), accounts.capacity(), profiles.chosen()):
-            start(before, ignored, capacity, was)
+        elif (before, *was) != (devices.total(), accounts.capacity(), profiles.chosen(), contexts.chosen()):
+            start(before, ignored, *was)
 
 
 def check_gpus(gpus: int | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 import warnings
@@ -43,22 +44,46 @@ def note(text: str, kind: type[Warning] = Notice) -> None:
         text: what to say.
         kind: a class of warnings; PyTorch's own, where a GPU would say the same.
     """
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("torch.", "vgpu.")):
-        level, frame = level + 1, frame.f_back
     try:
-        warnings.warn(text, kind, stacklevel=level)
+        warnings.warn(text, kind, stacklevel=_frames(("torch.", "vgpu.")))
     except Notice:  # warnings are errors in this program: a line has to do
         print(f"vgpu: {text}", file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """Warn at the line of Python that called C++, which may be one of PyTorch's, as C++ does."""
+    warnings.warn(text, stacklevel=_frames(("vgpu.",)))
+
+
+def _frames(inside: tuple[str, ...]) -> int:
+    """How far up the stack the caller's caller is that belongs to none of these packages."""
+    level, frame = 0, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
+        level, frame = level + 1, frame.f_back
+    return level + 1
+
+
 def of_cuda(what: str, hint: str) -> RuntimeError:
     """The error of a call of CUDA's runtime that failed."""
+    late = (
+        "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
+        "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    )
     return torch.AcceleratorError(
-        f"CUDA error: {what}\n{hint}\nCUDA kernel errors might be asynchronously reported at some other API call, "
-        "so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+        f"CUDA error: {what}\n{hint}\n{'' if os.environ.get('CUDA_LAUNCH_BLOCKING') == '1' else late}"
         "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
     )
+
+
+def _named(error: str) -> str:
+    """Where CUDA's documentation explains one of its errors."""
+    where = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information."
+    return f"Search for `{error}' in {where}"
+
+
+def device_assert() -> RuntimeError:
+    """The error of every call of a device after an assertion of a kernel has failed there."""
+    return of_cuda("device-side assert triggered", _named("cudaErrorAssert"))
 
 
 def invalid_ordinal() -> RuntimeError:
@@ -68,8 +93,7 @@ def invalid_ordinal() -> RuntimeError:
 
 def invalid_handle() -> RuntimeError:
     """The error CUDA raises for the time between events of two devices, and for memory of a process that has ended."""
-    where = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information."
-    return of_cuda("invalid resource handle", f"Search for `cudaErrorInvalidResourceHandle' in {where}")
+    return of_cuda("invalid resource handle", _named("cudaErrorInvalidResourceHandle"))
 
 
 def invalid_argument(ordinal: int) -> RuntimeError:

@@ -16,7 +16,7 @@ import torch
 from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.cuda import cudart
-from vgpu.machine import devices, memory, profiles, streams
+from vgpu.machine import contexts, devices, memory, profiles, streams, waiting
 
 _CUDA = torch.device("cuda")
 
@@ -72,7 +72,7 @@ _NCCL = (2, 30, 7)  # what torch 2.15 for CUDA 13.2 is built with
 def _install_answers(patches: Patches) -> None:
     """Replace the functions of Python whose answer would come from a driver or a library of CUDA."""
     for module in (torch.cuda, torch.cuda.memory):
-        patches.set(module, "mem_get_info", lambda device=None: memory.free_and_total(_ordinal(device)))
+        patches.set(module, "mem_get_info", lambda device=None: _free_and_total(_ordinal(device)))
     patches.set(torch.cuda, "is_bf16_supported", _has_bf16)
     patches.set(torch.cuda, "get_arch_list", list)
     patches.set(torch.cuda, "device_memory_used", lambda device=None: memory.held(_ordinal(device))[1])
@@ -91,6 +91,17 @@ def _ordinal(device: Any) -> int:
     if ordinal is None:
         raise ValueError(f"Expected a cuda device, but got: {device}")
     return ordinal
+
+
+def _free_and_total(ordinal: int) -> tuple[int, int]:
+    contexts.reach(ordinal)
+    return memory.free_and_total(ordinal)
+
+
+def _empty_cache() -> None:
+    for ordinal in range(devices.count()):
+        contexts.reach(ordinal)
+    memory.empty_cache()
 
 
 def _set_stream(stream: streams.Stream | None) -> None:
@@ -166,7 +177,7 @@ def _cuda_functions() -> dict[str, Callable]:
         "canDeviceAccessPeer": lambda device, peer: device != peer,
         "getArchFlags": _nothing,
         # memory
-        "emptyCache": memory.empty_cache,
+        "emptyCache": _empty_cache,
         "clearCublasWorkspaces": _nothing,  # what PyTorch's tests ask for before they look for leaks
         "memoryStats": _known(memory.statistics),
         "resetPeakMemoryStats": _known(memory.reset_peak),
@@ -181,8 +192,8 @@ def _cuda_functions() -> dict[str, Callable]:
         "getStreamFromExternal": lambda pointer, ordinal: (pointer, ordinal, streams.Stream.device_type),
         "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
         "isCurrentStreamCapturing": lambda: False,
-        "get_sync_debug_mode": lambda: 0,
-        "set_sync_debug_mode": _nothing,
+        "get_sync_debug_mode": waiting.mode,
+        "set_sync_debug_mode": waiting.set_mode,
     }
 
 
@@ -197,10 +208,10 @@ def _accelerator_functions() -> dict[str, Callable]:
         "maybeExchangeDevice": devices.exchange,
         # memory
         "isAllocatorInitialized": lambda: True,
-        "emptyCache": memory.empty_cache,
+        "emptyCache": _empty_cache,
         "emptyHostCache": _nothing,
         "getDeviceStats": _known(memory.statistics),
-        "getMemoryInfo": _checked(memory.free_and_total),
+        "getMemoryInfo": _checked(_free_and_total),
         "resetPeakStats": _known(memory.reset_peak),
         "resetAccumulatedStats": _known(memory.reset_accumulated),
         # streams

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices
+from vgpu.machine import contexts, devices, waiting
 from vgpu.tensors.tensor import is_virtual, wrap
 
 
@@ -39,7 +39,12 @@ def scatter(
             f"len(devices) = {len(ordinals)} and len(chunk_sizes) = {len(chunk_sizes)}",
         )
         chunks = tensor.split_with_sizes(chunk_sizes, dim)
-    return tuple(c.to(devices.PUBLIC[devices.check(k)]) for c, k in zip(chunks, ordinals, strict=False))
+    return tuple(_sent(c, k) for c, k in zip(chunks, ordinals, strict=False))
+
+
+def _sent(tensor: Tensor, ordinal: int) -> Tensor:
+    """The tensor on a device, which nobody waits for."""
+    return tensor.to(devices.PUBLIC[devices.check(ordinal)], non_blocking=True)
 
 
 def scatter_out(tensor: Tensor, out: Sequence[Tensor], dim: int, streams: Any = None) -> tuple[Tensor, ...]:
@@ -61,7 +66,7 @@ def scatter_out(tensor: Tensor, out: Sequence[Tensor], dim: int, streams: Any = 
         f"Expected {tensor.size(dim)}, but got total size {sum(rows)}",
     )
     for part, target in zip(tensor.split_with_sizes(rows, dim), out, strict=True):
-        target.copy_(part)
+        target.copy_(part, non_blocking=True)
     return tuple(out)
 
 
@@ -71,6 +76,9 @@ def gather(tensors: Sequence[Tensor], dim: int, destination: int | None) -> Tens
     ordinal = devices.current() if destination is None else destination
     target = devices.CPU if ordinal == -1 else devices.PUBLIC[devices.check(ordinal)]
     if _unobserved(tensors) and len({t.dtype for t in tensors}) == 1:
+        if contexts.watched and ordinal == -1:
+            for tensor in tensors:
+                waiting.wait(tensor._ordinal)  # type: ignore[attr-defined]
         joined = torch.cat([t._host for t in tensors], dim)  # type: ignore[attr-defined]
         return joined if ordinal == -1 else wrap(joined, ordinal)
     formats = {suggest_memory_format(t) for t in tensors}
@@ -84,7 +92,7 @@ def gather_out(tensors: Sequence[Tensor], out: Tensor, dim: int) -> Tensor:
     shape = _joined_shape(tensors, dim)
     _require(list(out.shape) == shape, f"Expected out tensor to have shape {shape}, but got {list(out.shape)}")
     for part, target in zip(tensors, out.split_with_sizes([t.size(dim) for t in tensors], dim), strict=True):
-        target.copy_(part)
+        target.copy_(part, non_blocking=target.is_cuda)
     return out
 
 
@@ -119,7 +127,7 @@ def _require_gpu(tensor: Tensor, i: int, role: str) -> None:
 def broadcast(tensor: Tensor, ordinals: Sequence[int]) -> tuple[Tensor, ...]:
     """One copy on each device; where the tensor lies already, the tensor itself."""
     _require(ordinals, "Expected at least one device to broadcast to")
-    return tuple(tensor.to(devices.PUBLIC[devices.check(k)]) for k in ordinals)
+    return tuple(_sent(tensor, k) for k in ordinals)
 
 
 def broadcast_out(tensor: Tensor, out: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -131,7 +139,7 @@ def broadcast_out(tensor: Tensor, out: Sequence[Tensor]) -> tuple[Tensor, ...]:
             f"Expected all output tensors to have same shape as the source tensor {list(tensor.shape)}, "
             f"but output tensor at index {i} has shape {list(target.shape)}",
         )
-        target.copy_(tensor)
+        target.copy_(tensor, non_blocking=True)
     return tuple(out)
 
 

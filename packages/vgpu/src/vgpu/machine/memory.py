@@ -220,7 +220,7 @@ def _host_is_full(ordinal: int, nbytes: int) -> RuntimeError:
     return type(error)(f"{error}\nvirtual GPUs: it is the host whose memory ({host.total() >> 20} MiB) is used up")
 
 
-def raise_if_too_large(error: RuntimeError, ordinal: int) -> None:
+def raise_if_too_large(error: Exception, ordinal: int) -> None:
     """Raise CUDA's error in the place of the host's, where the device or the host has not got so much."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     if asked:

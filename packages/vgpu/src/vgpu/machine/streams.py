@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from vgpu.base import errors, record
-from vgpu.machine import devices
+from vgpu.machine import contexts, devices, waiting
 
 _HIGHEST = -3  # the priority of the most urgent streams PyTorch makes
 _CLOCK = 2.5e8  # cycles a second of a virtual GPU, which nothing but `sleep` counts
@@ -70,6 +70,7 @@ class Stream:
 
     def query(self) -> bool:
         """True where the stream does not sleep."""
+        contexts.reach(self.device_index)
         return busy.get(self, 0.0) <= time.monotonic()
 
     def is_capturing(self) -> bool:
@@ -78,6 +79,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until the stream does not sleep any more."""
+        waiting.wait(self.device_index)
         _wait(busy.get(self, 0.0))
 
     def wait_stream(self, stream: Any) -> None:
@@ -119,22 +121,30 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         """Let the event happen when what `stream` does now is done; without it, the current stream."""
         stream = stream or current(devices.current())
+        contexts.launch(stream.device_index)
         self.device = stream.device
         self._time = max(time.monotonic(), busy.get(stream, 0.0))
 
     def query(self) -> bool:
         """True where the event has happened, or was never recorded."""
+        self._reach()
         return self._time <= time.monotonic()
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let `stream`, or the current one, sleep until the event has happened."""
         stream = stream or current(devices.current())
-        if not self.query():
+        contexts.launch(stream.device_index)
+        if self._time > time.monotonic():
             busy[stream] = max(self._time, busy.get(stream, 0.0))
 
     def synchronize(self) -> None:
         """Wait until the event has happened."""
+        self._reach()
         _wait(self._time)
+
+    def _reach(self) -> None:
+        if self.device is not None and self._time:
+            contexts.reach(self.device.index)
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds between two events, on the host; the first use says that they are no GPU's."""
@@ -175,6 +185,7 @@ def sleep(cycles: int) -> None:
 
 def synchronize(ordinal: int) -> None:
     """Wait for all streams of a device."""
+    contexts.reach(ordinal)
     _wait(max((until for stream, until in list(busy.items()) if stream.device_index == ordinal), default=0.0))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from vgpu.base import record
-from vgpu.machine import memory
+from vgpu.machine import contexts, memory
 from vgpu.starting import banner
 
 # Words in a reason, in a marker's name or in the decorators of a test that asks for GPUs.
@@ -47,6 +47,7 @@ class Run:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        contexts.revive()  # a kernel that failed in the test before ends that test's context and no other
         before = memory.marks()
         result = yield
         if memory.used_since(before):

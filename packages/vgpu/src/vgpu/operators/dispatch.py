@@ -10,15 +10,16 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
+from torch.utils._pytree import tree_leaves
 
 from vgpu.attention import kernels as attention_kernels
 from vgpu.attention import scaled_dot_product
 from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.distributed import beyond_gloo, collectives
-from vgpu.machine import devices, memory, rng
-from vgpu.operators import custom
-from vgpu.tensors.tensor import KINDS, VirtualTensor, view, wrap
+from vgpu.machine import contexts, devices, memory, rng, waiting
+from vgpu.operators import asserts, custom, waits
+from vgpu.tensors.tensor import KINDS, VirtualTensor, is_virtual, view, wrap
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
@@ -120,6 +121,8 @@ class _Plan:
         self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
+        self.views = self.shares and not self.written  # runs no kernel
+        self.waits = waits.of(func)
         self.nests = not (self.shares or torch.Tag.pointwise in func.tags)  # may call operators on views of its own
         # For results that are an argument itself (in-place, out=): where to find it.
         self.alters = tuple(self._source(a, arguments) for a in aliased) if self.written and self.shares else None
@@ -134,7 +137,8 @@ class _Plan:
         return None
 
 
-_plans: dict[Any, _Plan] = {}
+_plans: dict[Any, _Plan] = {}  # empty while operators must say that they wait
+_made: dict[Any, _Plan] = {}
 
 
 def install(patches: Patches) -> None:
@@ -143,6 +147,7 @@ def install(patches: Patches) -> None:
     Nothing of PyTorch is replaced, and nothing is put back: tensors that outlive `disable` still compute.
     """
     VirtualTensor.run_operator = staticmethod(run)
+    contexts.begin[:] = [_plans.clear]
 
 
 def _after_fork() -> None:
@@ -165,7 +170,7 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         return view(args[0]._host.detach(), args[0]._ordinal)
     plan = _plans.get(func)
     if plan is None:
-        plan = _plans[func] = _Plan(func)
+        plan = _plan(func, args, kwargs)
     # Elsewhere autograd has taken operators that are made of others apart already.
     if plan.composite and plan.chooses is None and _in_inference():
         result = func.decompose(*args, **(kwargs or {}))
@@ -204,9 +209,12 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
             result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
         else:
             result = func(*host_args, **host_kwargs)
-    except RuntimeError as error:
+    except (RuntimeError, IndexError) as error:
         memory.raise_if_too_large(error, ordinal)
-        raise
+        written = len(plan.alters) if plan.alters and None not in plan.alters else 0
+        result = asserts.answer(func, _named(plan, host_args, host_kwargs), ordinal, written)
+        if result is NotImplemented:
+            raise
     for position in plan.lists:  # the kernels of single tensors do not run, which would count what they change
         torch.autograd.graph.increment_version(_argument(plan, args, kwargs, position))
     if plan.alters is not None:
@@ -216,6 +224,30 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     if plan.splits:
         return wrap(result[0], target), result[1]
     return _wrapped(result, target, view if plan.shares else wrap)
+
+
+def _plan(func: Any, args: tuple, kwargs: dict | None) -> _Plan:
+    """The plan of an operator that is new, or of each while operators must say that they wait for a device."""
+    plan = _made.get(func)
+    if plan is None:
+        plan = _made[func] = _Plan(func)
+    if not contexts.watched:
+        _plans[func] = plan
+        return plan
+    _plans.clear()  # another thread may have begun to watch while this one made a plan
+    given = _named(plan, args, kwargs)
+    must_wait = plan.waits is not None and plan.waits(given)
+    for ordinal in sorted({leaf._ordinal for leaf in tree_leaves(list(given.values())) if is_virtual(leaf)}):
+        if not plan.views:
+            contexts.launch(ordinal)
+        if must_wait:
+            waiting.wait(ordinal)
+    return plan
+
+
+def _named(plan: _Plan, args: Any, kwargs: dict | None) -> dict[str, Any]:
+    """The arguments of a call by their names."""
+    return dict(zip(plan.names, args, strict=False)) | (kwargs or {})
 
 
 def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: Any, kwargs: Any, ordinal: int) -> Any:

@@ -12,22 +12,25 @@ import os
 import pickle
 from pathlib import Path
 
-GPUS, MEMORY, PROFILE = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE"
+GPUS, MEMORY, PROFILE, ERRORS = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE", "VGPUS_ERRORS"
 QUIET = "VGPUS_QUIET"  # 1: nobody needs to hear that real GPUs are hidden
 CHILDREN = str(Path(__file__).parents[1] / "children")
 
 
-def for_children(gpus: int, memory: int | str | None = None, profile: str | None = None) -> dict[str, str]:
+def for_children(
+    gpus: int, memory: int | str | None = None, profile: str | None = None, errors: str | None = None
+) -> dict[str, str]:
     """The variables to add to the environment of a process whose children are to have this machine.
 
     Args:
         gpus: how many virtual GPUs a child gets.
         memory: of each, in bytes or as text such as "64MiB"; without it, the profile's, or the default.
         profile: which GPU they are, as in "h100".
+        errors: when errors of kernels come, "early" or "late".
     """
     before = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHILDREN)]
     told = {GPUS: str(gpus), QUIET: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
-    chosen = {MEMORY: memory, PROFILE: profile}
+    chosen = {MEMORY: memory, PROFILE: profile, ERRORS: errors}
     return told | {name: str(value) for name, value in chosen.items() if value is not None}
 
 

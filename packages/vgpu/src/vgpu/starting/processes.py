@@ -18,7 +18,7 @@ from torch.multiprocessing import reductions
 
 from vgpu.base import errors, record
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, memory, profiles
+from vgpu.machine import contexts, devices, memory, profiles
 from vgpu.starting import inherit
 from vgpu.tensors import storages, tensor
 
@@ -42,7 +42,9 @@ def install(patches: Patches) -> None:
 
     def get_preparation_data(name: str) -> dict:
         data = original(name)
-        data["vgpu"] = Switch(devices.total(), devices.ignored(), memory.capacity(), profiles.chosen())
+        data["vgpu"] = Switch(
+            devices.total(), devices.ignored(), memory.capacity(), profiles.chosen(), contexts.chosen()
+        )
         return data
 
     patches.set(multiprocessing.spawn, "get_preparation_data", get_preparation_data)

@@ -16,7 +16,7 @@ from torch.utils._device import _device_constructors
 
 from vgpu.base import errors
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, memory, pinned
+from vgpu.machine import contexts, devices, memory, pinned, waiting
 from vgpu.tensors import tensor
 
 _CPU_KEYS = DispatchKeySet(DispatchKey.CPU)
@@ -61,6 +61,9 @@ def install(patches: Patches) -> None:
         aten.arange.default,
         aten.arange.start,
         aten.arange.start_step,
+        # These do not end in `empty`.
+        aten.tril_indices.default,
+        aten.triu_indices.default,
     ):
         patches.kernel(op, _hook(op), "BackendSelect")
 
@@ -99,6 +102,8 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
                 if pin_memory:
                     raise RuntimeError(errors.NOT_PINNABLE)
                 keys = cpu_keys if layout in (None, torch.strided) else _keys("cpu", layout)
+                if contexts.watched:
+                    _say(ordinal)
                 try:
                     made = redispatch(keys, *args, layout=layout, **kwargs)
                 except RuntimeError as error:
@@ -109,6 +114,17 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
         return redispatch(keys, *args, layout=layout, device=device, pin_memory=pin_memory, **kwargs)
 
     return factory
+
+
+def _say(ordinal: int) -> None:
+    """Say that a tensor is made on a device, and whether somebody waits for that.
+
+    C++ makes tensors of the numbers that a program gives it with Python's dispatch switched off. They are copied from
+    the host, which waits for it.
+    """
+    contexts.launch(ordinal)
+    if torch._C._dispatch_tls_is_dispatch_key_excluded(DispatchKey.Python):
+        waiting.wait(ordinal)
 
 
 def _keys(device_type: str, layout: torch.layout | None) -> DispatchKeySet:

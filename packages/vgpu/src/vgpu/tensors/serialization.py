@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, memory
+from vgpu.machine import devices, memory, waiting
 from vgpu.tensors import storages
 
 _PRIORITY = 5  # before PyTorch's own entries, which start at 10
@@ -23,7 +23,10 @@ def _first(entry: tuple) -> int:
 
 def _tag(storage: torch.UntypedStorage) -> str | None:
     ordinal = memory.ordinal_of(storage)
-    return None if ordinal is None else f"cuda:{ordinal}"
+    if ordinal is None:
+        return None
+    waiting.wait(ordinal)  # whoever asks is about to copy it to the host
+    return f"cuda:{ordinal}"
 
 
 def _place(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeGuard
 import torch
 
 from vgpu.base import errors
-from vgpu.machine import devices, memory
+from vgpu.machine import contexts, devices, memory, waiting
 from vgpu.tensors import storages
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
@@ -183,6 +183,8 @@ def view(host: torch.Tensor, ordinal: int) -> VirtualTensor:
 
 def _text(tensor: VirtualTensor) -> str:
     """`repr` of a tensor on a GPU: the values of the host tensor, then the suffixes PyTorch prints."""
+    if contexts.watched:
+        waiting.wait(tensor._ordinal)
     host = tensor._host
     printed = torch._tensor_str
     suffixes = [f"device='{tensor.device}'"]
