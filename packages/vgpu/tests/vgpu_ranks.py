@@ -140,6 +140,12 @@ def train(rank: int, port: int, results: Any) -> None:
     dist.destroy_process_group()
 
 
+def one_number(queue) -> None:
+    """The first number that a child draws."""
+    torch.manual_seed(0)
+    queue.put(torch.rand(1, device="cuda").item())
+
+
 def name_of_gpu(queue) -> None:
     """What a child sees of the profile."""
     queue.put(torch.cuda.get_device_name(1))

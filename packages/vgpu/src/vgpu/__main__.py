@@ -14,13 +14,13 @@ from pathlib import Path
 import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
 from vgpu import __version__, switch
-from vgpu.machine import profiles
+from vgpu.machine import profiles, rng
 from vgpu.starting import autostart, banner, inherit
 
 GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
 MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of this machine's)"
 PROFILE = f"which GPU they are: {', '.join(profiles.PROFILES)} (default: VGPUS_PROFILE, else none of these)"
-
+RANDOM = f"whose random numbers they draw: {' or '.join(rng.STREAMS)} (default: VGPUS_RANDOM, else {rng.STREAMS[0]})"
 ERRORS = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS, else early)"
 
 
@@ -36,6 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
     parser.add_argument("--profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=PROFILE)
     parser.add_argument("--errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=ERRORS)
+    parser.add_argument("--random", default=os.environ.get("VGPUS_RANDOM"), metavar="WHOSE", help=RANDOM)
     parser.add_argument("--force", action="store_true", help="accepted, and without effect")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("--version", action="version", version=f"vgpu {__version__}", help="show the version")
@@ -47,10 +48,11 @@ def main(argv: list[str] | None = None) -> None:
         parser.exit(2, f"{parser.prog}: error: no such file: {options.program}\n")
     try:
         gpus = switch.check_gpus(options.gpus)
-        switch.enable(gpus, memory=options.memory, profile=options.profile, errors=options.errors)
+        chosen = {name: getattr(options, name) for name in ("memory", "profile", "errors", "random")}
+        switch.enable(gpus, **chosen)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    os.environ |= inherit.for_children(gpus, options.memory, options.profile, options.errors)
+    os.environ |= inherit.for_children(gpus, **chosen)
     print(f"vgpu: {banner.machine()}", file=sys.stderr)
     sys.argv = [options.program, *options.args]
     if options.module:

@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 _MARKER = (
-    "virtual_gpus(gpus=2, memory=None, profile=None, errors=None): run the test on this many virtual GPUs, of this "
-    "much memory, that are such GPUs, with errors of kernels 'early' or 'late'"
+    "virtual_gpus(gpus=2, memory=None, profile=None, errors=None, random=None): run the test on this many virtual "
+    "GPUs, of this much memory, that are such GPUs, with errors of kernels 'early' or 'late', random numbers of 'cpu' "
+    "or 'cuda'"
 )
+_EACH = ("memory", "profile", "errors", "random")  # what is said of each GPU, by options and by the marker
 _EXPECTED = (
     "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
     "found in, does not fail the run"
@@ -39,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--vgpus-profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=profile)
     errors = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS)"
     group.addoption("--vgpus-errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=errors)
+    random = "whose random numbers they draw: cpu or cuda (default: VGPUS_RANDOM, else cpu)"
+    group.addoption("--vgpus-random", default=os.environ.get("VGPUS_RANDOM"), metavar="WHOSE", help=random)
     group.addoption("--vgpus-force", action="store_true", help="accepted, and without effect")
     group.addoption(
         "--vgpus-no-skips", action="store_true", help="fail if a test that asks for GPUs was skipped, and name it"
@@ -98,7 +102,7 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
 
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
     """What the options say of each GPU."""
-    return {"memory": options.vgpus_memory, "profile": options.vgpus_profile, "errors": options.vgpus_errors}
+    return {name: getattr(options, f"vgpus_{name}") for name in _EACH}
 
 
 def _children_with(gpus: int, **machine: Any) -> pytest.MonkeyPatch:
@@ -129,7 +133,7 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     if not args and "gpus" not in kwargs:
         kwargs["gpus"] = devices.total() or 2
     with vgpu.virtual_gpus(*args, **kwargs) as found:
-        environment = _children_with(len(found), **{k: kwargs.get(k) for k in ("memory", "profile", "errors")})
+        environment = _children_with(len(found), **{name: kwargs.get(name) for name in _EACH})
         try:
             yield found
         finally:

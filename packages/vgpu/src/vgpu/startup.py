@@ -15,8 +15,9 @@ from vgpu.starting import inherit
 def _enable() -> None:
     import vgpu
 
-    memory, profile, errors = map(os.environ.get, (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS))
-    vgpu.enable(memory=memory, profile=profile, errors=errors)
+    variables = (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS, inherit.RANDOM)
+    memory, profile, errors, random = map(os.environ.get, variables)
+    vgpu.enable(memory=memory, profile=profile, errors=errors, random=random)
 
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.

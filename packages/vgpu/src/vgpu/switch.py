@@ -18,7 +18,7 @@ from vgpu.distributed import backends, batch_norm, comm, threads
 from vgpu.machine import contexts, devices, profiles, rng
 from vgpu.machine import memory as accounts
 from vgpu.observing import profiler
-from vgpu.operators import autocast, backward, dispatch, otherwise
+from vgpu.operators import autocast, backward, dispatch, drawing, otherwise
 from vgpu.starting import banner, processes
 from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
@@ -33,6 +33,7 @@ def enable(
     memory: int | str | None = None,
     profile: str | None = None,
     errors: str | None = None,
+    random: str | None = None,
 ) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
@@ -50,20 +51,21 @@ def enable(
         errors: when an index out of range, or what else only a kernel can see, is an error: "early", at its line and
             in the CPU's words, or "late", at the next wait for the device, as on GPUs, whose context has then ended.
             By default early.
+        random: whose random numbers they draw: "cpu", the default, or "cuda", which takes longer.
 
     Raises:
-        TypeError, ValueError: for a bad `gpus`, `memory`, `profile` or `errors`.
+        TypeError, ValueError: for a bad `gpus`, `memory`, `profile`, `errors` or `random`.
     """
     gpus, capacity = check_gpus(gpus), accounts.parse_bytes(memory)
-    profile, errors = profiles.check(profile), contexts.check(errors)
-    as_before = gpus == devices.total() and capacity in (None, accounts.capacity())
-    if as_before and profile in (None, profiles.chosen()) and errors in (None, contexts.chosen()):
+    chosen = (capacity, profiles.check(profile), contexts.check(errors), rng.check(random))
+    total, _, *now = _machine()
+    if gpus == total and all(new in (None, old) for new, old in zip(chosen, now, strict=True)):
         return
     if not is_enabled():
         banner.say_what_is_hidden()
     # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    start(gpus, visible if visible in ("", "-1") else None, capacity, profile, errors)
+    start(gpus, visible if visible in ("", "-1") else None, *chosen)
 
 
 def start_if_changed(gpus: int, ignored: str | None) -> None:
@@ -85,6 +87,7 @@ def start(
     capacity: int | None = None,
     profile: str | None = None,
     errors: str | None = None,
+    random: str | None = None,
 ) -> None:
     """`enable` without its checks.
 
@@ -94,6 +97,7 @@ def start(
         capacity: bytes of memory of each.
         profile: a name of `profiles.PROFILES`.
         errors: "early" or "late".
+        random: a name of `rng.STREAMS`.
 
     Raises:
         AttributeError: if this version of PyTorch lacks a name that would be replaced. Nothing is replaced then.
@@ -103,6 +107,7 @@ def start(
     devices.configure(gpus, ignored)
     profiles.configure(profile)
     contexts.configure(errors)
+    rng.configure(random)
     accounts.configure(profiles.current().total_memory if capacity is None else capacity, gpus)
     try:
         _install(_patches)
@@ -124,6 +129,7 @@ def _install(patches: Patches) -> None:
     threads.install(patches)
     # Tensors, their operators and methods, and modules.
     dispatch.install(patches)
+    drawing.install(patches)
     methods.install(patches)
     storages.install(patches)
     dlpack.install(patches)
@@ -159,6 +165,7 @@ def disable() -> None:
     devices.configure(0, None)
     profiles.configure(None)
     contexts.configure(None)
+    rng.configure(None)
 
 
 def is_enabled() -> bool:
@@ -173,22 +180,28 @@ def virtual_gpus(
     memory: int | str | None = None,
     profile: str | None = None,
     errors: str | None = None,
+    random: str | None = None,
 ) -> Iterator[list[torch.device]]:
     """Give the block `gpus` virtual GPUs (arguments as for `enable`); afterwards everything is as before.
 
     Yields:
         the devices, `[cuda:0, ...]`.
     """
-    before, ignored = devices.total(), devices.ignored()
-    was = accounts.capacity(), profiles.chosen(), contexts.chosen()
-    enable(gpus, memory=memory, profile=profile, errors=errors)
+    before = _machine()
+    enable(gpus, memory=memory, profile=profile, errors=errors, random=random)
     try:
         yield list(devices.PUBLIC[: devices.total()])
     finally:
-        if before == 0:
+        if before[0] == 0:
             disable()
-        elif (before, *was) != (devices.total(), accounts.capacity(), profiles.chosen(), contexts.chosen()):
-            start(before, ignored, *was)
+        elif before != _machine():
+            start(*before)
+
+
+def _machine() -> tuple[int, str | None, int, str | None, str | None, str]:
+    """The machine of now, as arguments of `start`."""
+    chosen = accounts.capacity(), profiles.chosen(), contexts.chosen(), rng.chosen()
+    return devices.total(), devices.ignored(), *chosen
 
 
 def check_gpus(gpus: int | None) -> int:

@@ -1,8 +1,9 @@
 """Random numbers: one generator per virtual GPU, independent of the CPU's and of the other devices.
 
 A generator has the state of CUDA's Philox: a seed and an offset, 16 bytes, and every operator that draws moves the
-offset on. The numbers are not Philox's but the CPU's Mersenne twister's, started afresh for each operator from seed and
-offset: seeds reproduce, and so does any state that was kept, while values differ from real GPUs.
+offset on. By default the numbers are not Philox's but the CPU's Mersenne twister's, started afresh for each operator
+from seed and offset: seeds reproduce, and so does any state that was kept, while values differ from real GPUs. With
+`random="cuda"` they are those that a GPU draws, for more time (operators/drawing.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from vgpu.machine import devices
 _STATE = struct.Struct("<QQ")  # seed and offset
 _STEP = 4  # an operator of CUDA's advances the offset by a multiple of this
 DEFAULT_SEED = 67280421310721  # of every default generator of PyTorch that nobody has seeded
+STREAMS = ("cpu", "cuda")  # whose numbers: the first is the default
 
 # Operators that draw from a generator they are given; factories such as `torch.rand` end in one of them.
 _TAKE_GENERATORS = (
@@ -50,6 +52,7 @@ class _Drawing(threading.local):
 
 
 _drawing = _Drawing()
+_chosen = [STREAMS[0]]
 _lock = threading.RLock()
 _generators: dict[int, VirtualGenerator] = {}
 CPUGenerator = torch.Generator
@@ -150,9 +153,14 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
 
     def start_draw(self) -> None:
         """Start the twister for one operator, and move the offset on. The first one draws as the CPU does."""
-        start = self._seed if not self._offset else _mixed(self._seed, self._offset)
-        super().manual_seed(start)
-        self._offset += _STEP
+        seed, offset = self.advance(_STEP)
+        super().manual_seed(seed if not offset else _mixed(seed, offset))
+
+    def advance(self, steps: int) -> tuple[int, int]:
+        """Move the offset on by so much, or up to the next multiple of 4, and return the seed and the offset before."""
+        before = self._offset
+        self._offset += -(-steps // _STEP) * _STEP
+        return self._seed, before
 
 
 def _mixed(seed: int, offset: int) -> int:
@@ -165,6 +173,27 @@ def _mixed(seed: int, offset: int) -> int:
 
 # C++ hands operators a fresh Python object for the generator it was given; its address tells which one it is.
 _known: weakref.WeakValueDictionary[int, VirtualGenerator] = weakref.WeakValueDictionary()
+
+
+def check(stream: str | None) -> str | None:
+    """Return whose random numbers are wanted, or None for the default.
+
+    Raises:
+        ValueError: if there are none of that name.
+    """
+    if stream is not None and stream not in STREAMS:
+        raise ValueError(f"random must be one of {', '.join(STREAMS)}, got {stream!r}")
+    return stream
+
+
+def configure(stream: str | None) -> None:
+    """Let every virtual GPU draw these numbers."""
+    _chosen[0] = check(stream) or STREAMS[0]
+
+
+def chosen() -> str:
+    """Whose numbers they draw."""
+    return _chosen[0]
 
 
 def install(patches: Patches) -> None:
@@ -236,22 +265,33 @@ def draws(func: torch._ops.OpOverload) -> Callable[[tuple, dict | None], bool] |
     return draws_now
 
 
+def _drawn_from(ordinal: int, given: Any) -> VirtualGenerator:
+    """The generator that an operator draws from: the one it was given, or the default one of its device."""
+    if given is not None and given._cdata not in _known:
+        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+    return generator(ordinal) if given is None else _known[given._cdata]
+
+
+@contextlib.contextmanager
+def held(ordinal: int, given: Any) -> Iterator[VirtualGenerator]:
+    """Yield the generator that an operator draws from, which no other thread draws from meanwhile."""
+    drawn_from = _drawn_from(ordinal, given)
+    outer, _drawing.inside = _drawing.inside, True
+    try:
+        with _lock:
+            yield drawn_from
+    finally:
+        _drawing.inside = outer
+
+
 @contextlib.contextmanager
 def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool) -> Iterator[None]:
     """Let the operator called inside draw from the device's generator and leave the CPU's where it was."""
-    given = kwargs.get("generator")
-    if given is not None and given._cdata not in _known:
-        raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
     if takes_generator:
-        drawn_from = generator(ordinal) if given is None else _known[given._cdata]
-        kwargs["generator"] = drawn_from
-        outer, _drawing.inside = _drawing.inside, True
-        try:
-            with _lock:
-                drawn_from.start_draw()
-                yield
-        finally:
-            _drawing.inside = outer
+        with held(ordinal, kwargs.get("generator")) as drawn_from:
+            kwargs["generator"] = drawn_from
+            drawn_from.start_draw()
+            yield
         return
     shared, own = torch.default_generator, generator(ordinal)
     with _lock:

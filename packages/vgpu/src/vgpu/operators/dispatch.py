@@ -18,7 +18,7 @@ from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.distributed import beyond_gloo, collectives
 from vgpu.machine import contexts, devices, memory, rng, waiting
-from vgpu.operators import asserts, custom, waits
+from vgpu.operators import asserts, custom, drawing, waits
 from vgpu.tensors.tensor import KINDS, VirtualTensor, is_virtual, view, wrap
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
@@ -203,8 +203,7 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
             raise RuntimeError(errors.NOT_PINNABLE)
     try:
         if plan.random is not None and plan.random(args, kwargs):
-            with rng.drawing_on(ordinal, host_kwargs, "generator" in plan.names):
-                result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
+            result = _drawn(func, plan, host_args, host_kwargs, ordinal)
         elif plan.nests:
             result = _run_on_host(plan.kernel, plan.dense, host_args, host_kwargs)
         else:
@@ -262,6 +261,17 @@ def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: A
     if plan.alters is not None:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     return _wrapped(result, ordinal, wrap)
+
+
+def _drawn(func: Any, plan: _Plan, args: list, kwargs: dict, ordinal: int) -> Any:
+    """Run an operator that draws from the generator of its device, or from the one that it was given."""
+    kernel = drawing.kernel(func, ordinal)
+    if kernel is not None:
+        result = _run_on_host(kernel, plan.dense, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    with rng.drawing_on(ordinal, kwargs, "generator" in plan.names):
+        return _run_on_host(plan.kernel, plan.dense, args, kwargs)
 
 
 def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:

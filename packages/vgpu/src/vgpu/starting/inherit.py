@@ -12,13 +12,18 @@ import os
 import pickle
 from pathlib import Path
 
-GPUS, MEMORY, PROFILE, ERRORS = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE", "VGPUS_ERRORS"
+GPUS, MEMORY, PROFILE = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE"
+ERRORS, RANDOM = "VGPUS_ERRORS", "VGPUS_RANDOM"
 QUIET = "VGPUS_QUIET"  # 1: nobody needs to hear that real GPUs are hidden
 CHILDREN = str(Path(__file__).parents[1] / "children")
 
 
 def for_children(
-    gpus: int, memory: int | str | None = None, profile: str | None = None, errors: str | None = None
+    gpus: int,
+    memory: int | str | None = None,
+    profile: str | None = None,
+    errors: str | None = None,
+    random: str | None = None,
 ) -> dict[str, str]:
     """The variables to add to the environment of a process whose children are to have this machine.
 
@@ -27,10 +32,11 @@ def for_children(
         memory: of each, in bytes or as text such as "64MiB"; without it, the profile's, or the default.
         profile: which GPU they are, as in "h100".
         errors: when errors of kernels come, "early" or "late".
+        random: whose random numbers they draw, "cpu" or "cuda".
     """
     before = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHILDREN)]
     told = {GPUS: str(gpus), QUIET: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
-    chosen = {MEMORY: memory, PROFILE: profile, ERRORS: errors}
+    chosen = {MEMORY: memory, PROFILE: profile, ERRORS: errors, RANDOM: random}
     return told | {name: str(value) for name, value in chosen.items() if value is not None}
 
 

@@ -18,7 +18,7 @@ from torch.multiprocessing import reductions
 
 from vgpu.base import errors, record
 from vgpu.base.patches import Patches
-from vgpu.machine import contexts, devices, memory, profiles
+from vgpu.machine import contexts, devices, memory, profiles, rng
 from vgpu.starting import inherit
 from vgpu.tensors import storages, tensor
 
@@ -43,7 +43,12 @@ def install(patches: Patches) -> None:
     def get_preparation_data(name: str) -> dict:
         data = original(name)
         data["vgpu"] = Switch(
-            devices.total(), devices.ignored(), memory.capacity(), profiles.chosen(), contexts.chosen()
+            devices.total(),
+            devices.ignored(),
+            memory.capacity(),
+            profiles.chosen(),
+            contexts.chosen(),
+            rng.chosen(),
         )
         return data
 
