@@ -89,6 +89,8 @@ def test_the_operator_is_that_of_an_a100():
     assert chosen(full[..., :6], full[..., :6], full[..., :6]) == "math"
     assert chosen(full[0], full[0], full[0]) == "math"
     assert chosen(half, half[:, :2], half[:, :2], enable_gqa=True) == "flash"
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        assert chosen(half, half[:, :2], half[:, :2], enable_gqa=True) == "math"
     with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
         assert chosen(half, half, half) == "cudnn"
     with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION], set_priority=True):
@@ -213,29 +215,39 @@ def test_what_cannot_run_says_why_in_pytorchs_words():
     ):
         warnings.simplefilter("always")
         F.scaled_dot_product_attention(x, x, x)
-    flash = next(w for w in said if "Flash attention kernel not used because: Expected query" in str(w.message))
-    assert flash.filename == __file__
+    assert {w.filename for w in said} == {__file__}
+    words = [str(w.message).partition(" (Triggered")[0] for w in said]
+    assert words == [
+        "Memory efficient kernel not used because:",
+        "Memory Efficient attention has been runtime disabled.",
+        "Flash attention kernel not used because:",
+        "Expected query, key and value to all be of dtype: {Half, BFloat16}. Got Query dtype: float, Key dtype: float, "
+        "and Value dtype: float instead.",
+        "cuDNN attention kernel not used because:",
+        "cuDNN attention has been runtime disabled.",
+    ]
     with pytest.raises(RuntimeError, match="Expected query, key, and value to have the same dtype"):
         F.scaled_dot_product_attention(x, x.half(), x)
 
 
-# Name, (queries, keys, width, width of the values), options, whether flash attention takes it.
+NOBODY, FLASH, EFFICIENT = (), (SDPBackend.FLASH_ATTENTION,), (SDPBackend.EFFICIENT_ATTENTION,)
+# Name, (queries, keys, width, width of the values), options, which operators refuse it.
 CASES = [
-    ("plain", (8, 8, 16, 16), {}, True),
-    ("causal", (8, 8, 16, 16), {"is_causal": True}, True),
-    ("causal, more keys", (4, 8, 16, 16), {"is_causal": True}, False),
-    ("scale", (8, 8, 16, 16), {"scale": 0.3}, True),
-    ("values of another width", (8, 6, 16, 8), {}, False),
-    ("keys for several heads", (8, 8, 16, 16), {"enable_gqa": True}, True),
-    ("masked", (8, 6, 16, 16), {"masked": True}, False),
-    ("masked, values of another width", (8, 6, 16, 8), {"masked": True}, False),
+    ("plain", (8, 8, 16, 16), {}, NOBODY),
+    ("causal", (8, 8, 16, 16), {"is_causal": True}, NOBODY),
+    ("causal, more keys", (4, 8, 16, 16), {"is_causal": True}, FLASH),
+    ("scale", (8, 8, 16, 16), {"scale": 0.3}, NOBODY),
+    ("values of another width", (8, 6, 16, 8), {}, FLASH),
+    ("keys for several heads", (8, 8, 16, 16), {"enable_gqa": True}, EFFICIENT),
+    ("masked", (8, 6, 16, 16), {"masked": True}, FLASH),
+    ("masked, values of another width", (8, 6, 16, 8), {"masked": True}, FLASH),
 ]
 
 
 def cases():
     for backend in FUSED:
-        for name, sizes, options, by_flash in CASES:
-            if by_flash or backend is not SDPBackend.FLASH_ATTENTION:
+        for name, sizes, options, refused_by in CASES:
+            if backend not in refused_by:
                 yield pytest.param(backend, sizes, options, id=f"{backend.name.lower()}-{name}")
 
 
@@ -261,6 +273,18 @@ def test_values_and_gradients_are_those_of_the_cpu(backend, sizes, options):
     for x, y in zip(on_gpu, wide, strict=True):
         assert x.grad.device == x.device and x.grad.dtype == dtype
         torch.testing.assert_close(x.grad.cpu().double(), y.grad, **close)
+
+
+def test_a_mask_for_a_causal_call_is_added_by_the_operator_that_takes_masks():
+    """The formulas, which the CPU uses, refuse the two together; CUDA's operators do not."""
+    x, mask = drawn(1, 2, 4, 8), drawn(4, 4, seed=1)
+    found = F.scaled_dot_product_attention(x.cuda(), x.cuda(), x.cuda(), attn_mask=mask.cuda(), is_causal=True)
+    both = mask.masked_fill(torch.ones(4, 4, dtype=torch.bool).triu(1), float("-inf"))
+    torch.testing.assert_close(found.cpu(), F.scaled_dot_product_attention(x, x, x, attn_mask=both))
+    with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when"):
+        F.scaled_dot_product_attention(x.cuda(), x.cuda(), x.cuda(), attn_mask=mask.cuda(), is_causal=True)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.raises(RuntimeError, match="No available kernel"):
+        F.scaled_dot_product_attention(x.cuda(), x.cuda(), x.cuda(), attn_mask=mask.cuda(), is_causal=True)
 
 
 def test_a_mask_that_is_learned_has_its_gradient():

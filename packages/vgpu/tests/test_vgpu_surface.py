@@ -95,6 +95,15 @@ def test_pinned_memory_is_the_hosts():
     assert torch.ones(1, device="cuda").new_zeros(2, device="cpu").device.type == "cpu"
 
 
+def test_cudnn_is_there_and_recurrent_modules_do_without_it():
+    assert torch.backends.cudnn.is_acceptable(torch.ones(1, device="cuda"))
+    assert not torch.backends.cudnn.is_acceptable(torch.ones(1))
+    assert not torch.backends.cudnn.is_acceptable(torch.ones(1, device="cuda").bfloat16())
+    module = torch.nn.LSTM(2, 3).to("cuda:1")
+    module.flatten_parameters()
+    assert module(torch.ones(1, 1, 2, device="cuda:1"))[0].device == torch.device("cuda:1")
+
+
 def test_what_the_runtime_and_the_driver_are_asked_for():
     kept = torch.ones(1, device="cuda:1")
     runtime = torch.cuda.cudart()

@@ -18,7 +18,7 @@ import torch
 from vgpu.distributed import batch_norm, collectives, comm
 from vgpu.machine import rng
 from vgpu.operators import autocast, dispatch
-from vgpu.tensors import methods, serialization, set_data, tensor
+from vgpu.tensors import methods, set_data, storages, tensor
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ MUTANTS = {
     "a generator keeps its offset when its state is set": Mutant(
         rng.VirtualGenerator, "set_state", _offset_kept, frozenset(("dropout",))
     ),
-    "a byte is lost in a file": Mutant(serialization, "_cuda", _storage_damaged, frozenset(("saved and loaded",))),
+    "a byte is lost in a file": Mutant(storages, "cuda", _storage_damaged, frozenset(("saved and loaded",))),
     "autocast keeps old weights": Mutant(autocast, "_cache", _cache_never_cleared, frozenset(("autocast",))),
 }
 

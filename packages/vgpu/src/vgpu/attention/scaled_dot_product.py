@@ -85,7 +85,7 @@ def _is_for_gpus(call: _Call) -> bool:
             return False
     if mask is None:
         return True
-    return not call.is_causal and mask.device == query.device and mask.dtype in (torch.bool, torch.float32, query.dtype)
+    return mask.device == query.device and mask.dtype in (torch.bool, torch.float32, query.dtype)
 
 
 def _of_nothing(call: _Call) -> Tensor:
@@ -114,8 +114,8 @@ def choose(call: _Call) -> SDPBackend:
             "math kernel and the fused kernels."
         )
     for backend, name in _NAMES.items():
-        if reasons.get(backend) is not None:
-            errors.note(f"{name} not used because: {reasons[backend]}", UserWarning)
+        errors.warn(f"{name} not used because: {_FROM}")
+        errors.warn(f"{reasons[backend]} {_FROM}")
     raise RuntimeError("No available kernel. Aborting execution.")
 
 
@@ -130,25 +130,51 @@ def _order() -> list[SDPBackend]:
     return known
 
 
+_FROM = "(Triggered internally at /pytorch/aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.)"
+_TO_BROADCAST = (
+    " instead. To broadcast dense inputs, try using unsqueeze and expand_to before passing them into the kernel."
+)
+_IN_CPP = {
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.int64: "long",
+    torch.int32: "int",
+}
+
+
 def _no_math(call: _Call) -> str | None:
     return None if switches.math_sdp_enabled() else "The math backend has been runtime disabled."
 
 
-def _no_fused_kernel(call: _Call) -> str | None:
-    """What keeps every fused kernel from running, or None."""
+def _no_fused_kernel(call: _Call, takes_groups: bool = True) -> str | None:
+    """What keeps every fused kernel from running, or None.
+
+    `takes_groups` is False for the one that wants as many heads of keys as of queries.
+    """
     q, k, v = call[:3]
     if not q.dim() == k.dim() == v.dim() == 4:
         return (
             f"All fused kernels requires query, key and value to be 4 dimensional, but got Query dim: {q.dim()}, "
             f"Key dim: {k.dim()}, Value dim: {v.dim()} instead."
         )
-    same_heads = q.size(1) == k.size(1) == v.size(1)
-    grouped = call.enable_gqa and k.size(1) == v.size(1) and q.size(1) % max(k.size(1), 1) == 0
-    if not q.size(0) == k.size(0) == v.size(0) or not (same_heads or grouped):
+    sizes = [list(x.shape) for x in (q, k, v)]
+    if not q.size(0) == k.size(0) == v.size(0):
         return (
-            "For dense inputs, both fused kernels require query, key and value to have the same batch_size and "
-            f"num_heads. Query.sizes(): {list(q.shape)}, Key sizes(): {list(k.shape)}, Value sizes(): {list(v.shape)} "
-            "instead. To broadcast dense inputs, try using unsqueeze and expand_to before passing them into the kernel."
+            "For dense inputs, both fused kernels require query, key and value to have the same batch_size. "
+            f"Query.sizes(): {sizes[0]}, Key.sizes(): {sizes[1]}, Value.sizes(): {sizes[2]}{_TO_BROADCAST}"
+        )
+    grouped = call.enable_gqa and takes_groups and k.size(1) == v.size(1)
+    if grouped and q.size(1) % max(k.size(1), 1):
+        return (
+            "The number of heads in key/value must divide number of heads in query.Got input Key sizes(): "
+            f"{sizes[1]}, Value sizes(): {sizes[2]}, Query sizes(): {sizes[0]} instead."
+        )
+    if not (grouped or q.size(1) == k.size(1) == v.size(1)):
+        return (
+            "For dense input, both fused kernels require query, key and value to have the same num_heads. "
+            f"Query.sizes(): {sizes[0]}, Key sizes(): {sizes[1]}, Value sizes(): {sizes[2]}{_TO_BROADCAST}"
         )
     if any(x.stride(-1) != 1 and x.size(-1) != 1 for x in (q, k, v)):
         return (
@@ -166,8 +192,12 @@ def _no_fused_kernel(call: _Call) -> str | None:
 def _wrong_dtype(call: _Call, *allowed: torch.dtype) -> str | None:
     if call.query.dtype in allowed:
         return None
-    names = ", ".join(str(dtype).removeprefix("torch.") for dtype in allowed)
-    return f"Expected query, key and value to all be of dtype: {{{names}}}. Got {call.query.dtype} instead."
+    names = ", ".join(errors.LEGACY_NAMES[dtype] for dtype in allowed)
+    given = _IN_CPP.get(call.query.dtype, str(call.query.dtype))
+    return (
+        f"Expected query, key and value to all be of dtype: {{{names}}}. Got Query dtype: {given}, Key dtype: {given}, "
+        f"and Value dtype: {given} instead."
+    )
 
 
 def _low_precision() -> tuple[torch.dtype, ...]:
@@ -217,7 +247,8 @@ def _no_efficient(call: _Call) -> str | None:
             f"Mem efficient attention requires last dimension of inputs to be divisible by {multiple}. Got "
             f"Query.size(-1): {q.size(-1)}, Key.size(-1): {k.size(-1)}, Value.size(-1): {v.size(-1)} instead."
         )
-    return _wrong_dtype(call, torch.float32, *_low_precision()) or _no_fused_kernel(call)
+    allowed = (torch.float16, torch.float32, torch.bfloat16) if gpu.major >= 8 else (torch.float16, torch.float32)
+    return _wrong_dtype(call, *allowed) or _no_fused_kernel(call, takes_groups=False)
 
 
 def _no_cudnn(call: _Call) -> str | None:
@@ -286,9 +317,9 @@ def _flash(call: _Call) -> Tensor:
 
 
 def _efficient(call: _Call) -> Tensor:
-    key, value = _for_all_heads(call)
+    q, k, v = call[:3]
     return _aten._scaled_dot_product_efficient_attention(
-        call.query, key, value, _bias(call), _trains(call), call.dropout_p, call.is_causal, scale=call.scale
+        q, k, v, _bias(call), _trains(call), call.dropout_p, call.is_causal, scale=call.scale
     )[0]
 
 
@@ -330,15 +361,6 @@ def _check_that_it_fits(mask: Tensor, call: _Call) -> None:
 def _trains(call: _Call) -> bool:
     """Whether a backward may come: it needs the sums of the softmax, and not every kernel has one."""
     return torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in call[:4])
-
-
-def _for_all_heads(call: _Call) -> tuple[Tensor, Tensor]:
-    """Keys and values, once for each head of the queries."""
-    key, value, heads = call.key, call.value, call.query.size(1)
-    if key.size(1) == heads:
-        return key, value
-    times = heads // key.size(1)
-    return key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
 
 
 def _bias(call: _Call) -> Tensor | None:

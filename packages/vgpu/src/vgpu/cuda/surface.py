@@ -82,8 +82,9 @@ def _install_answers(patches: Patches) -> None:
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
     if not hasattr(torch._C, "_nccl_version"):  # builds without CUDA; torch.distributed says it beside an error
         patches.set(torch.cuda.nccl, "version", lambda: _NCCL)
-    # cuDNN would be asked for its packed RNN weights and would look for a driver.
-    patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    patches.set(torch.backends.cudnn, "is_acceptable", _is_for_cudnn)
+    # Otherwise cuDNN would be asked for its packed RNN weights, and would look for a driver.
+    patches.set(torch, "_use_cudnn_rnn_flatten_weight", lambda: False)
 
 
 def _ordinal(device: Any) -> int:
@@ -134,13 +135,23 @@ class _Properties(SimpleNamespace):
         )
 
 
+def _is_for_cudnn(tensor: torch.Tensor) -> bool:
+    """What `torch.backends.cudnn.is_acceptable` says where there is cuDNN."""
+    kinds = (torch.half, torch.float, torch.double)
+    return torch.backends.cudnn.enabled and tensor.is_cuda and tensor.dtype in kinds
+
+
+class _CUuuid(UUID):
+    """In the place of `torch._C._CUuuid`."""
+
+
 def _properties(ordinal: int) -> _Properties:
     """What `torch.cuda.get_device_properties` tells of a virtual GPU."""
     profile = profiles.current()
     return _Properties(
         name=profile.name,
         gcnArchName="virtual",
-        uuid=UUID(int=ordinal + 1),
+        uuid=_CUuuid(int=ordinal + 1),
         major=profile.major,
         minor=profile.minor,
         warp_size=32,
