@@ -74,7 +74,19 @@ ALSO = {
     "take": (lambda: torch.zeros(3, device="cuda").take(on(3)), "cuda_take_put_kernel() index out of bounds"),
     "put_": (lambda: torch.zeros(3, device="cuda").put_(on(3), on(1.0)), "cuda_take_put_kernel() index"),
     "one_hot": (lambda: F.one_hot(on(5), 3), GATHER[1]),
-    "bernoulli": (lambda: torch.bernoulli(on(1.5)), "0 <= p4 && p4 <= 1"),
+    "bernoulli": (lambda: torch.bernoulli(on(1.5)), "0 <= p1 && p1 <= 1"),
+    "poisson": (lambda: torch.poisson(on(-1.0)), "invalid Poisson rate"),
+    "embedding_bag": (lambda: F.embedding_bag(on([0, 9]), torch.zeros(4, 2, device="cuda")), "input[emb] < numRows"),
+    "masked_scatter": (
+        lambda: torch.zeros(2, device="cuda").masked_scatter(on(True, True), on(1.0)),
+        "totalElements <= srcSize",
+    ),
+    "label of one": (lambda: F.nll_loss(torch.zeros(3, device="cuda"), torch.tensor(5).cuda()), "kernel_1d"),
+    "labels without a sum": (
+        lambda: F.nll_loss(torch.zeros(2, 3, device="cuda"), on(0, 5), reduction="none"),
+        "cur_target >= 0 && cur_target < n_classes",
+    ),
+    "a text of its own": (lambda: torch._assert_async(on(0), "no zero, please"), "Assertion `no zero, please` failed"),
     "bce without a sum": (lambda: F.binary_cross_entropy(on(1.5), on(1.0), reduction="none"), "input_val <= one"),
     "labels of pixels": (
         lambda: F.cross_entropy(torch.zeros(1, 2, 1, 1, device="cuda"), on(2).view(1, 1, 1)),

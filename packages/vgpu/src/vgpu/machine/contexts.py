@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 from vgpu.base import errors
 
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
 EARLY, LATE = "early", "late"
 DEFAULT = EARLY
 _ENDED = "a context has ended"

@@ -16,6 +16,8 @@ from torch.utils._pytree import tree_map_only
 
 from vgpu.machine import contexts
 
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
 Given = dict[str, Any]  # the arguments of a call by their names, on the host
 
 
@@ -29,12 +31,14 @@ class _Assertion:
     block: int = 128  # threads of a block
     work: int = 4  # what each of them computes, one block's width apart
     more: Callable[[Given], bool] = lambda given: False  # whether kernels follow in the same call, which find it
+    told: str = ""  # the argument whose text stands in the place of `text`, where it is given
 
     def lines(self, given: Given) -> Iterator[str]:
         """What CUDA prints, a line for each thread."""
+        text = given.get(self.told, self.text)
         for number in self.threads(given).tolist():
             where = f"block: [{number // (self.block * self.work)},0,0], thread: [{number % self.block},0,0]"
-            yield f"/pytorch/aten/src/ATen/native/cuda/{self.place}: {where} Assertion `{self.text}` failed."
+            yield f"/pytorch/aten/src/ATen/native/cuda/{self.place}: {where} Assertion `{text}` failed."
 
 
 def answer(func: torch._ops.OpOverload, given: Given, ordinal: int, written: int) -> Any:
@@ -49,18 +53,19 @@ def answer(func: torch._ops.OpOverload, given: Given, ordinal: int, written: int
     Returns:
         what the operator returns on a device that is beyond reading, or NotImplemented if the refusal stays one.
     """
-    assertion = _ASSERTIONS.get(func._schema.name.removeprefix("aten::"))
+    assertions = _ASSERTIONS.get(func._schema.name.removeprefix("aten::"), ()) if contexts.is_late() else ()
     over = contexts.has_ended(ordinal)  # then no kernel runs that could meet anything
-    if not (over or (assertion is not None and contexts.is_late())):
+    if not (over or assertions):
         return NotImplemented
     try:
-        lines = list(assertion.lines(given)) if assertion is not None else []
-        if not (over or lines):
+        failed = next(((one, lines) for one in assertions if (lines := list(one.lines(given)))), None)
+        if not (over or failed):
             return NotImplemented
         result = _unread(func, given) if written == 0 else None if written == 1 else (None,) * written
     except (RuntimeError, IndexError):
         return NotImplemented  # shapes or dtypes do not fit, either, which is refused before any kernel runs
-    contexts.end(ordinal, lines, assertion is not None and assertion.more(given))
+    if failed is not None:
+        contexts.end(ordinal, failed[1], failed[0].more(given))
     return result
 
 
@@ -134,19 +139,33 @@ def _indexed(given: Given) -> torch.Tensor:
     return _where(failed.reshape(-1).repeat_interleave(held))
 
 
-def _labels(given: Given) -> torch.Tensor:
-    classes = given["self"].size(1 if given["self"].dim() > 1 else 0)
-    target = given["target"]
-    return _where(_outside(target, classes) & (target != given.get("ignore_index", -100)))
+def _labels(applies: Callable[[Given], bool]) -> Callable[[Given], torch.Tensor]:
+    """The threads of the kernel that takes these arguments."""
+
+    def threads(given: Given) -> torch.Tensor:
+        target, logits = given["target"], given["self"]
+        failed = _outside(target, logits.size(min(1, logits.dim() - 1)))
+        return _where(failed & (target != given.get("ignore_index", -100)) & applies(given))
+
+    return threads
 
 
 def _no_probability(name: str) -> Callable[[Given], torch.Tensor]:
     return lambda given: _where(~((given[name] >= 0) & (given[name] <= 1)))
 
 
-def _drawn(given: Given) -> torch.Tensor:
+def _chances(given: Given) -> torch.Tensor:
     weights = given["self"]
     return _first(bool((torch.isfinite(weights) & (weights >= 0)).all()))
+
+
+def _no_chance(given: Given) -> torch.Tensor:
+    return _first(not bool((given["self"].sum(-1) == 0).any()))
+
+
+def _bags(given: Given) -> torch.Tensor:
+    rows = given["weight"].size(0)
+    return torch.arange(given["weight"].size(1) if _outside(given["indices"], rows).any() else 0)
 
 
 _TAKEN = _Assertion(
@@ -176,52 +195,110 @@ _COPIED = _Assertion(
 )
 _ADDED = _Assertion("Indexing.cu:1110: indexFuncSmallIndex", "dstIndex < dstAddDimSize", _rows("self", "index"), work=1)
 _SELECTED = "Indexing.cu:1515: indexSelectSmallIndex", "srcIndex < srcSelectDimSize"
-_LABELLED = _Assertion(
-    "Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d", "t >= 0 && t < n_classes", _labels, block=32, work=1 << 40
+_LABELS = "t >= 0 && t < n_classes"
+_LABELLED = (
+    _Assertion(
+        "Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d",
+        _LABELS,
+        _labels(lambda given: given["self"].dim() > 1 and given["reduction"] != 0),
+        block=32,
+        work=1 << 40,
+    ),
+    _Assertion(
+        "Loss.cu:202: nll_loss_forward_reduce_cuda_kernel_1d",
+        _LABELS,
+        _labels(lambda given: given["self"].dim() < 2),
+        block=1,
+    ),
+    _Assertion(
+        "Loss.cu:181: nll_loss_forward_no_reduce_cuda_kernel",
+        "cur_target >= 0 && cur_target < n_classes",
+        _labels(lambda given: given["self"].dim() > 1 and given["reduction"] == 0),
+        block=1024,
+        work=1,
+    ),
 )
-_CHANCE = "DistributionBernoulli.cu:105: operator()", "0 <= p4 && p4 <= 1"
+_PIXELS = _Assertion(
+    "NLLLoss2d.cu:104: nll_loss2d_forward_kernel", _LABELS, _labels(lambda given: True), block=1024, work=1
+)
+_SUMMED = _Assertion(
+    "Loss.cu:90: operator()",
+    "input_val >= zero && input_val <= one",
+    _no_probability("self"),
+    more=lambda given: given.get("reduction", 1) != 0,
+)
+_ASSERTED = _Assertion(
+    "TensorCompare.cu:109: _assert_async_cuda_kernel",
+    "Expected Tensor with single nonzero value, but got zero",
+    lambda given: _first(bool(given["self"])),
+    told="assert_msg",
+)
+_CHANCES = dataclasses.replace(
+    _ASSERTED,
+    text="probability tensor contains either `inf`, `nan` or element < 0",
+    threads=_chances,
+    more=lambda given: True,
+)
+_BAGS = _Assertion(
+    "EmbeddingBag.cu:150: EmbeddingBag_updateOutputKernel_sum_mean", "input[emb] < numRows", _bags, work=1
+)
+_SIZED = _Assertion(
+    "IndexKernel.cu:380: masked_scatter_size_check",
+    "totalElements <= srcSize",
+    lambda given: _first(int(given["mask"].expand_as(given["self"]).sum()) <= given["source"].numel()),
+)
+_RATE = _Assertion(
+    "Distributions.cu:52: operator()",
+    'lambda >= 0 && "invalid Poisson rate, expected rate to be non-negative"',
+    lambda given: _where(given["self"] < 0),
+)
+_CHANCE = "DistributionBernoulli.cu:105: operator()", "0 <= p1 && p1 <= 1"
 
-# By the name of the operator, for all of its overloads. The lines of files are those that a GPU printed, or counted in
-# the source where it was not asked.
-_ASSERTIONS = {
-    "embedding": _Assertion(*_SELECTED, _rows("weight", "indices"), work=1),
-    "index_select": _Assertion(*_SELECTED, _rows("self", "index"), work=1),
-    "index": _INDEXED,
-    "index_put": _INDEXED,
-    "index_put_": _INDEXED,
-    "_index_put_impl_": _INDEXED,
-    "index_add": _ADDED,
-    "index_add_": _ADDED,
-    "index_copy": _COPIED,
-    "index_copy_": _COPIED,
-    "index_fill": _FILLED,
-    "index_fill_": _FILLED,
-    "gather": _SCATTERED,
-    **{name + place: _SCATTERED for name in ("scatter", "scatter_add", "scatter_reduce") for place in ("", "_")},
-    "take": _TAKEN,
-    "put": _TAKEN,
-    "put_": _TAKEN,
+# By the name of the operator, for all of its overloads. A GPU was asked for lines 90, 109, 111, 163, 245 and 1515 of
+# files; the others are about there, for they were counted in sources of other versions.
+_ASSERTIONS: dict[str, tuple[_Assertion, ...]] = {
+    "embedding": (_Assertion(*_SELECTED, _rows("weight", "indices"), work=1),),
+    "_embedding_bag": (_BAGS,),
+    "_embedding_bag_forward_only": (_BAGS,),
+    "index_select": (_Assertion(*_SELECTED, _rows("self", "index"), work=1),),
+    "index": (_INDEXED,),
+    "index_put": (_INDEXED,),
+    "index_put_": (_INDEXED,),
+    "_index_put_impl_": (_INDEXED,),
+    "index_add": (_ADDED,),
+    "index_add_": (_ADDED,),
+    "index_reduce": (_ADDED,),
+    "index_reduce_": (_ADDED,),
+    "index_copy": (_COPIED,),
+    "index_copy_": (_COPIED,),
+    "index_fill": (_FILLED,),
+    "index_fill_": (_FILLED,),
+    "gather": (_SCATTERED,),
+    **{name + place: (_SCATTERED,) for name in ("scatter", "scatter_add", "scatter_reduce") for place in ("", "_")},
+    "take": (_TAKEN,),
+    "put": (_TAKEN,),
+    "put_": (_TAKEN,),
+    "masked_scatter": (_SIZED,),
+    "masked_scatter_": (_SIZED,),
     "nll_loss_forward": _LABELLED,
-    "nll_loss2d_forward": dataclasses.replace(
-        _LABELLED, place="NLLLoss2d.cu:104: nll_loss2d_forward_kernel", block=1024, work=1
+    "nll_loss2d_forward": (_PIXELS,),
+    "binary_cross_entropy": (
+        _SUMMED,
+        dataclasses.replace(
+            _SUMMED,
+            place="Loss.cu:91: operator()",
+            text="target_val >= zero && target_val <= one",
+            threads=_no_probability("target"),
+        ),
     ),
-    "binary_cross_entropy": _Assertion(
-        "Loss.cu:90: operator()",
-        "input_val >= zero && input_val <= one",
-        _no_probability("self"),
-        more=lambda given: given.get("reduction", 1) != 0,
+    "multinomial": (
+        _CHANCES,
+        dataclasses.replace(
+            _CHANCES, text="invalid multinomial distribution (sum of probabilities <= 0)", threads=_no_chance
+        ),
     ),
-    "multinomial": _Assertion(
-        "TensorCompare.cu:109: _assert_async_cuda_kernel",
-        "probability tensor contains either `inf`, `nan` or element < 0",
-        _drawn,
-        more=lambda given: True,
-    ),
-    "bernoulli": _Assertion(*_CHANCE, _no_probability("self")),
-    "bernoulli_": _Assertion(*_CHANCE, _no_probability("p")),
-    "_assert_async": _Assertion(
-        "TensorCompare.cu:109: _assert_async_cuda_kernel",
-        "Expected Tensor with single nonzero value, but got zero",
-        lambda given: _first(bool(given["self"])),
-    ),
+    "bernoulli": (_Assertion(*_CHANCE, _no_probability("self")),),
+    "bernoulli_": (_Assertion(*_CHANCE, _no_probability("p")),),
+    "poisson": (_RATE,),
+    "_assert_async": (_ASSERTED,),
 }
