@@ -1,5 +1,7 @@
 """One stream of random numbers per device."""
 
+import copy
+import pickle
 import threading
 
 import pytest
@@ -144,3 +146,14 @@ class TestStateOfPhilox:
         assert len({tuple(row.tolist()) for row in rows}) == 65
         assert torch.corrcoef(rows).fill_diagonal_(0).abs().max() < 0.1  # 1 / 64 is one standard deviation
         assert abs(rows.mean() - 0.5) < 0.005
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "cpu"])
+def test_a_generator_says_what_it_was_made_for_and_is_copied_and_pickled_so(device):
+    one = torch.Generator(device).manual_seed(5)
+    torch.rand(3, device=device, generator=one)
+    for twin in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one), one.clone_state(), one.graphsafe_get_state()):
+        assert str(twin.device) == device and type(twin).__name__ == "Generator" and twin.initial_seed() == 5
+        assert twin.get_state().equal(one.get_state())
+    drawn = [torch.rand(4, device=device, generator=g) for g in (one, twin)]
+    assert drawn[0].equal(drawn[1])

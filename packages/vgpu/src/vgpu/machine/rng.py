@@ -54,6 +54,7 @@ class _Drawing(threading.local):
 _drawing = _Drawing()
 _chosen = [STREAMS[0]]
 _lock = threading.RLock()
+_BARE = torch.device("cuda")
 _generators: dict[int, VirtualGenerator] = {}
 CPUGenerator = torch.Generator
 
@@ -72,14 +73,18 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
     """
 
     _ordinal: int | None
+    _home: torch.device
     _seed: int
     _offset: int
 
     def __new__(cls, device: Any = "cpu") -> VirtualGenerator:
         made = super().__new__(cls)
         made._ordinal = devices.ordinal_of(device)
+        made._home = devices.CPU if made._ordinal is None else devices.PUBLIC[made._ordinal]
         made._seed, made._offset = DEFAULT_SEED, 0
         if made._ordinal is not None:
+            if device in ("cuda", _BARE):
+                made._home = _BARE  # PyTorch keeps what it was given, and only the kind of device matters
             _known[made._cdata] = made  # type: ignore[attr-defined]
         return made
 
@@ -88,8 +93,8 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
-        """`cuda:k` for a generator of virtual GPU k."""
-        return devices.CPU if self._ordinal is None else devices.PUBLIC[self._ordinal]
+        """`cuda:k` for a generator of virtual GPU k, or `cuda` where nobody has said which."""
+        return self._home
 
     def manual_seed(self, seed: int) -> VirtualGenerator:
         """Start from `seed`, at offset 0."""
@@ -135,8 +140,15 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
 
     def clone_state(self) -> VirtualGenerator:
         """A new generator of the same device in the same state."""
-        device = devices.CPU if self._ordinal is None else devices.INTERNAL[self._ordinal]
-        return VirtualGenerator(device).set_state(self.get_state())
+        return VirtualGenerator(self._home).set_state(self.get_state())
+
+    def __reduce__(self) -> Any:
+        """Pickle and copy as PyTorch does, which has the device from C++."""
+        offset = None if self._ordinal is None else self._offset
+        return type(self), (self.device,), (self.initial_seed(), offset, self.get_state())
+
+    def __setstate__(self, state: tuple) -> None:
+        self.set_state(state[-1])
 
     def get_offset(self) -> int:
         """How far the numbers drawn from the seed have gone. Raises RuntimeError on the CPU."""
@@ -161,6 +173,14 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
         before = self._offset
         self._offset += -(-steps // _STEP) * _STEP
         return self._seed, before
+
+
+# What a program prints and compares is the name of a generator's class.
+VirtualGenerator.__module__, VirtualGenerator.__name__, VirtualGenerator.__qualname__ = (
+    "torch",
+    "Generator",
+    "Generator",
+)
 
 
 def _mixed(seed: int, offset: int) -> int:
