@@ -79,7 +79,11 @@ MISTAKES = {
     ),
     "layer_norm": (lambda: nn.LayerNorm(2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_native_layer_norm")),
     "group_norm": (lambda: nn.GroupNorm(1, 2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_native_group_norm")),
-    "batch_norm": (lambda: nn.BatchNorm1d(2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_cudnn_batch_norm")),
+    "batch_norm": (lambda: nn.BatchNorm1d(2)(on(0, 3, 2)), got("weight", "cpu", "cuda:0", "_native_batch_norm")),
+    "batch_norm by cuDNN": (
+        lambda: nn.BatchNorm1d(2)(on(0, 3, 2, 2)),
+        got("weight", "cpu", "cuda:0", "_cudnn_batch_norm"),
+    ),
     "grid_sample": (
         lambda: nn.functional.grid_sample(on(0, 1, 1, 2, 2), on("cpu", 1, 2, 2, 2)),
         got("grid", "cpu", "cuda:0", "_grid_sampler_2d"),
@@ -140,8 +144,13 @@ MISTAKES = {
         "wrapper_CUDA_cat)",
     ),
     "convolution of a CPU image": (
-        lambda: nn.Conv2d(1, 1, 1).cuda()(on("cpu", 1, 1, 2, 2)),
+        lambda: nn.Conv2d(1, 1, 1).cuda()(on("cpu", 2, 1, 2, 2)),
         "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+    ),
+    "convolution of a small CPU image": (
+        lambda: nn.Conv2d(1, 1, 1).cuda()(on("cpu", 1, 1, 2, 2)),
+        SAME + "got weight is on cuda:0, different from other tensors on cpu (when checking argument in method "
+        "wrapper_CUDA___slow_conv2d_forward)",
     ),
     "convolution with CPU weights": (
         lambda: nn.Conv2d(1, 1, 1)(on(0, 1, 1, 2, 2)),

@@ -60,7 +60,7 @@ def outcome(op: Any, given: tuple) -> tuple[str, str]:
 
 def misplaced(op: Any) -> tuple[Any, list, list[int], int] | None:
     """A sample with two tensors at least: its leaves, which of them are tensors, and the one to misplace."""
-    for sample in op.sample_inputs("cpu", torch.float32):
+    for sample in op.sample_inputs_func(op, "cpu", torch.float32, False):
         leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
         tensors = [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
         if any(leaves[k].layout is not torch.strided for k in tensors):

@@ -25,6 +25,7 @@ TABLES = [
     ["opinfo_negative.py"],
     ["opinfo_negative.py", "--other", "cuda:0"],
     ["module_check.py"],
+    ["-m", "record", "check"],
 ]
 # A file of the checkout, and the tests of it that concern several devices or the device of a tensor.
 FILES = {

@@ -18,7 +18,7 @@ from vgpu.distributed import backends, batch_norm, comm, threads
 from vgpu.machine import contexts, devices, profiles, rng
 from vgpu.machine import memory as accounts
 from vgpu.observing import profiler
-from vgpu.operators import autocast, backward, dispatch, drawing, otherwise
+from vgpu.operators import autocast, backward, dispatch, drawing, fft, otherwise
 from vgpu.starting import banner, processes
 from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
@@ -130,6 +130,7 @@ def _install(patches: Patches) -> None:
     # Tensors, their operators and methods, and modules.
     dispatch.install(patches)
     drawing.install(patches)
+    fft.install(patches)
     methods.install(patches)
     storages.install(patches)
     dlpack.install(patches)

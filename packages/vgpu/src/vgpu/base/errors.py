@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 import warnings
-from pathlib import Path
 
 import torch
 
@@ -24,6 +22,7 @@ LEGACY_NAMES = {
     torch.int32: "Int",
     torch.int64: "Long",
     torch.bool: "Bool",
+    torch.complex32: "ComplexHalf",
     torch.complex64: "ComplexFloat",
     torch.complex128: "ComplexDouble",
 }
@@ -149,83 +148,11 @@ def tensor_type(tensor: torch.Tensor) -> str:
     return f"{where}.{LEGACY_NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix('torch.'))}Tensor"
 
 
-# Where the GPU's way to an operator goes through another one, whose name and arguments the message shows.
-_ON_CUDA = {"embedding": "index_select", "stack": "cat", "native_batch_norm": "cudnn_batch_norm"}
-_RENAMED = {"indices": "index"}
-
-
-def mismatch(func: torch._ops.OpOverload, named: list[tuple[str, torch.Tensor]]) -> RuntimeError:
-    """The error for tensors of several devices.
-
-    Args:
-        func: the operator that was called.
-        named: its tensor arguments in schema order, each with its argument name.
-    """
-    name = func._schema.name.removeprefix("aten::")
-    if name in ("convolution", "_convolution", "convolution_overrideable"):
-        return _convolution_mismatch(named)
-    gpus = [t for _, t in named if t.is_cuda]
-    overload = "" if func._overloadname == "default" else func._overloadname
-    if name in _ON_CUDA:
-        name, overload = _ON_CUDA[name], ""
-    entry = _yaml_entry(name, overload)
-    if _iterates(entry):
-        common = gpus[0].device
-        other = next(t.device for _, t in named if t.device != common)
-        text = f"found at least two devices, {common} and {other}!"
-        return RuntimeError(f"Expected all tensors to be on the same device, but {text}")
-    common = named[0][1].device
-    culprit, tensor = next((n, t) for n, t in named if t.device != common)
-    return RuntimeError(
-        f"Expected all tensors to be on the same device, but got {_RENAMED.get(culprit, culprit)} is on "
-        f"{tensor.device}, different from other tensors on {common} (when checking argument in method "
-        f"wrapper_CUDA_{_kernel(name, overload, 'structured' in entry)})"
+def no_kernel(operator: str) -> NotImplementedError:
+    """The error for an operator, by its full name without a namespace, that PyTorch has no kernel of for CUDA."""
+    return NotImplementedError(
+        f"Could not run 'aten::{operator}' with arguments from the 'CUDA' backend. This could be because the operator "
+        "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom "
+        "build). If you are a Facebook employee using PyTorch on mobile, please visit https://fburl.com/ptmfixes for "
+        f"possible resolutions. 'aten::{operator}' is only available for these backends: [CPU]."
     )
-
-
-def _kernel(name: str, overload: str, structured: bool) -> str:
-    """What PyTorch calls the function that checks, as in torchgen/dest/register_dispatch_key.py."""
-    if overload.endswith("out"):
-        name = f"{name}_out"
-    if not structured:
-        return f"{overload}_{name}"
-    return f"{name}_{overload}" if overload else name
-
-
-def _convolution_mismatch(named: list[tuple[str, torch.Tensor]]) -> RuntimeError:
-    given = dict(named)
-    image, weight = given["input"], given["weight"]
-    if tensor_type(image) != tensor_type(weight):
-        return RuntimeError(
-            f"Input type ({tensor_type(image)}) and weight type ({tensor_type(weight)}) should be the same"
-        )
-    bias = given.get("bias")
-    if bias is not None and tensor_type(bias) != tensor_type(image):
-        return RuntimeError(f"Input type ({tensor_type(image)}) and bias type ({tensor_type(bias)}) should be the same")
-    other = next(t.device for _, t in named if t.device != image.device)
-    return RuntimeError(
-        f"Expected all tensors to be on the same device, but found at least two devices, {image.device} and {other}! "
-        "(when checking argument for argument weight in method wrapper_CUDA__cudnn_convolution)"
-    )
-
-
-@functools.cache
-def _native_functions() -> str:
-    path = Path(torch.__file__).parent.parent / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
-@functools.cache
-def _yaml_entry(name: str, overload: str) -> str:
-    """What native_functions.yaml says of an operator and of the one it delegates to; empty for other operators."""
-    base = re.escape(name + (f".{overload}" if overload else ""))
-    entry = re.search(rf"^- func: {base}\(.*?(?=^- func:|\Z)", _native_functions(), re.MULTILINE | re.DOTALL)
-    if entry is None:
-        return ""
-    delegate = re.search(r"structured_delegate: ([^.\s]+)\.?(\S*)", entry[0])
-    return entry[0] + (_yaml_entry(delegate[1], delegate[2]) if delegate else "")
-
-
-def _iterates(entry: str) -> bool:
-    """True where TensorIterator checks the devices (the yaml says NoCheck), not the generated wrapper."""
-    return not entry or "device_check: NoCheck" in entry or "CUDA" not in entry

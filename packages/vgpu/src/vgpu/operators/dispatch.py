@@ -18,7 +18,8 @@ from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.distributed import beyond_gloo, collectives
 from vgpu.machine import contexts, devices, memory, rng, waiting
-from vgpu.operators import asserts, custom, drawing, waits
+from vgpu.operators import asserts, custom, drawing, limits, waits, widened
+from vgpu.operators.placement import INTO_FIRST, Placement
 from vgpu.tensors.tensor import KINDS, VirtualTensor, is_virtual, view, wrap
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
@@ -38,49 +39,6 @@ _CPU = DispatchKeySet(DispatchKey.CPU)
 # Types that an operator may be given and that say nothing about devices.
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
 
-# Operators whose indices may lie on the CPU, whatever the device of the tensor they index.
-_INDEXING = frozenset(
-    (
-        "index",
-        "index_put",
-        "index_put_",
-        "_index_put_impl_",
-        "_unsafe_index",
-        "_unsafe_index_put",
-    )
-)
-# Operators that take tensors of several devices on real GPUs.
-_MIXED = frozenset(
-    (
-        *_INDEXING,
-        # copies from one device to another
-        "copy",
-        "copy_",
-        "_to_copy",
-        "_foreach_copy",
-        "_foreach_copy_",
-        "set_data",
-        # they look at the shape of their second argument, not at its values
-        "resize_as_",
-        "is_same_size",
-        "_has_same_storage_numel",
-        "_new_zeros_with_same_feature_meta",
-        # methods.py has checked the devices, in words of its own
-        "set_",
-        # a copy into a part of the first argument
-        "slice_scatter",
-        "select_scatter",
-        "diagonal_scatter",
-        "as_strided_scatter",
-        # they read the numbers of one argument, lengths or places of cuts, on the host
-        "_pack_padded_sequence",
-        "_pad_packed_sequence",
-        "_pack_padded_sequence_backward",
-        "tensor_split",
-        "ctc_loss",
-        "_ctc_loss",
-    )
-)
 # Operators that change the shape or the storage of an argument and are not tagged as such.
 _RESHAPES = frozenset(
     (
@@ -108,7 +66,8 @@ class _Plan:
         self.lists = [i for i, a in enumerate(arguments) if a.name in self.written and "List" in str(a.type)]
         self.by_place = name.startswith("_foreach_")  # its lists may have another device at each place
         self.has_device = "device" in self.names
-        self.mixed = name in _MIXED
+        self.placement = Placement(func, self.names, self.written)
+        self.limits = limits.of(func)
         self.random = rng.draws(func)
         # The operator that chooses among those for attention is met in inference mode alone.
         self.chooses = scaled_dot_product.attention if func is scaled_dot_product.OPERATOR else None
@@ -118,6 +77,7 @@ class _Plan:
         self.composite = func._can_decompose()
         self.foreign = func.namespace not in ("aten", "prims", "prim")  # may have kernels that users wrote in Python
         self.collective = collectives.Collective(func) if collectives.is_collective(func) else None
+        self.into_first = name in INTO_FIRST
         self.splits = name == "_pack_padded_sequence"  # its second result, the batch sizes, lies on the host
         aliased = [r.alias_info for r in schema.returns]
         self.shares = any(a is not None for a in aliased)  # the storage of a result is counted already
@@ -189,8 +149,10 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         host_kwargs = dict(zip(kwargs, values, strict=True))
     if mixed and plan.by_place and len(args[0]) > 1:
         return _one_by_one(func, plan, args, kwargs or {})
-    if mixed and not _one_device(func, plan, args, kwargs or {}):
+    if mixed and not plan.placement.on_one_device(args, kwargs or {}):
         return func(*host_args, **host_kwargs)
+    if plan.limits is not None:
+        plan.limits.check(args, kwargs)
     if plan.collective is not None:
         return _communicate(func, plan, host_args, host_kwargs, args, kwargs, ordinal)
     target: int | None = ordinal
@@ -213,12 +175,14 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
         written = len(plan.alters) if plan.alters and None not in plan.alters else 0
         result = asserts.answer(func, _named(plan, host_args, host_kwargs), ordinal, written)
         if result is NotImplemented:
-            raise
+            result = widened.result(func, host_args, host_kwargs, error)
     for position in plan.lists:  # the kernels of single tensors do not run, which would count what they change
         torch.autograd.graph.increment_version(_argument(plan, args, kwargs, position))
     if plan.alters is not None:
         return _altered(plan, args, kwargs or {}, result, ordinal)
     if target is None:
+        return result
+    if mixed and plan.into_first and type(args[0]) not in KINDS:
         return result
     if plan.splits:
         return wrap(result[0], target), result[1]
@@ -357,35 +321,3 @@ def _one_by_one(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> Any:
             if type(changed) not in KINDS:
                 torch.autograd.graph.increment_version(changed)
     return None if found[0] is None else [one for (one,) in found]
-
-
-def _one_device(func: Any, plan: _Plan, args: tuple, kwargs: dict) -> bool:
-    """Raise what a GPU raises for these devices, or return whether the result lies on one.
-
-    The rules: copies go anywhere; index operators read indices on the host too; a 0-dim CPU tensor is a number,
-    unless it is written to; where one tensor is on "meta", all of the operator is.
-    """
-    name = func._schema.name.removeprefix("aten::")
-    if plan.mixed and name not in _INDEXING:
-        return True
-    given = [(plan.names[i], x) for i, x in enumerate(args)] + list(kwargs.items())
-    named: list[tuple[str, torch.Tensor]] = []
-    for key, value in given:
-        if name in _INDEXING and key == "indices":
-            on = args[0].device
-            if any(isinstance(i, _Tensor) and i.is_cuda and i.device != on for i in value):
-                raise RuntimeError(
-                    f"indices should be either on {'cpu or on ' if on.type == 'cuda' else ''}"
-                    f"the same device as the indexed tensor ({on})"
-                )
-            continue
-        for leaf in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(leaf, _Tensor) and (leaf.is_cuda or leaf.dim() or key in plan.written):
-                named.append((key, leaf))
-    if any(t.is_meta for _, t in named):
-        return False
-    if len({t.device for _, t in named}) > 1:
-        raise errors.mismatch(func, named)
-    if named and not named[0][1].is_cuda:  # a 0-dim CPU tensor is a number; a GPU tensor among CPU ones is not
-        raise errors.mismatch(func, named)
-    return True

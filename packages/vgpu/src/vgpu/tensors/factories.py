@@ -16,6 +16,7 @@ from torch.utils._device import _device_constructors
 
 from vgpu.base import errors
 from vgpu.base.patches import Patches
+from vgpu.hardware import kernels
 from vgpu.machine import contexts, devices, memory, pinned, waiting
 from vgpu.tensors import tensor
 
@@ -89,6 +90,7 @@ def _located(constructor: Callable) -> Callable:
 
 def _hook(op: torch._ops.OpOverload) -> Callable:
     redispatch = op._handle.redispatch_boxed  # straight, for operators make their results here, too
+    of_indices = "_indices" in op.name()
     cpu_keys = _CPU_KEYS.add(DispatchKey.ZeroTensor) if "zerotensor" in op.name() else _CPU_KEYS
 
     def factory(*args: Any, device: Any = None, layout: Any = None, pin_memory: Any = None, **kwargs: Any) -> Any:
@@ -104,11 +106,15 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
                 keys = cpu_keys if layout in (None, torch.strided) else _keys("cpu", layout)
                 if contexts.watched:
                     _say(ordinal)
+                asked = kwargs.get("dtype")
+                if of_indices and asked is not None:  # the CPU's kernel knows integers only
+                    kwargs["dtype"] = torch.int64
                 try:
                     made = redispatch(keys, *args, layout=layout, **kwargs)
+                    made = made.to(asked) if of_indices and asked is not None else made
                 except RuntimeError as error:
                     memory.raise_if_too_large(error, ordinal)
-                    raise
+                    raise kernels.in_cudas_words(error, op._schema.name.removeprefix("aten::")) from None
                 return tensor.wrap(made, ordinal)
         keys = _keys(device.type if device is not None else "cpu", layout)
         return redispatch(keys, *args, layout=layout, device=device, pin_memory=pin_memory, **kwargs)
