@@ -7,6 +7,7 @@ import torch
 from torch.cuda import _memory_viz as reader
 
 import vgpu
+from vgpu.cuda import snapshots
 from vgpu.machine import history, memory, pinned
 
 pytestmark = pytest.mark.usefixtures("gpus", "vgpu_fresh_memory")
@@ -141,6 +142,24 @@ def test_who_waits_for_the_end_of_memory_is_called_before_the_error():
     assert (ordinal, asked) == (1, 4 << 44) and free <= total == torch.cuda.get_device_properties(1).total_memory
     vgpu.disable()
     assert not memory.observers
+
+
+@pytest.mark.usefixtures("recording")
+def test_what_a_program_says_itself_is_in_the_events():
+    torch.cuda.memory._set_memory_metadata("forward")
+    x = weights()
+    torch._C._cuda_setMemoryMetadata("")
+    snapshots.annotate(x.untyped_storage().data_ptr(), "the weights")
+    events = torch.cuda.memory._snapshot()["device_traces"][1]
+    assert [(e["action"], e["user_metadata"]) for e in events[-2:]] == [
+        ("alloc", "forward"),
+        ("annotate", "the weights"),
+    ]
+    assert events[-1]["addr"] == x.data_ptr() and events[-1]["frames"][0]["filename"] == __file__
+    with pytest.raises(RuntimeError, match="annotateMemory: no live allocation found at pointer 0x1"):
+        snapshots.annotate(1, "nothing")
+    torch.cuda.memory._record_memory_history(enabled=None)
+    snapshots.annotate(1, "nobody records this")
 
 
 @pytest.mark.parametrize(

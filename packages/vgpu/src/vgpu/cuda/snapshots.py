@@ -40,7 +40,8 @@ def install(patches: Patches) -> None:
         "resetAccumulatedHostMemoryStats": pinned.reset_accumulated,
         # since torch 2.12 or later
         "allocationTraceback": traceback_of,
-        "memoryMetadataSupported": lambda: False,
+        "memoryMetadataSupported": lambda: True,
+        "annotateMemory": annotate,
     }
     for name, function in functions.items():
         patches.set(torch._C, f"_cuda_{name}", function, may_be_missing=True)
@@ -124,6 +125,13 @@ def traceback_of(address: int) -> list[dict[str, Any]] | None:
         if note.address == address and note.frames is not None:
             return _readable(note.frames)
     return None
+
+
+def annotate(address: int, words: str) -> None:
+    """Say something of the block at `address`, where somebody records it."""
+    recording = history.current()
+    if recording is not None:
+        recording.annotated(address, words)
 
 
 def _segments() -> list[dict[str, Any]]:

@@ -91,7 +91,23 @@ class History:
         """Add the event that PyTorch leaves for every snapshot."""
         self._add("snapshot", ordinal, Note(0, held, 0), held, None)
 
-    def _add(self, action: str, ordinal: int, note: Note, size: int, frames: Frames | None) -> None:
+    def annotated(self, address: int, words: str) -> None:
+        """Add the event of a program that says something of a block.
+
+        Raises:
+            RuntimeError: in PyTorch's words, if no block begins at `address`.
+        """
+        for allocation, storage in memory.live():
+            note = note_of(allocation, storage)
+            if note.address == address and note.requested:
+                frames = _frames() if self.when >= When.ALLOC else None
+                self._add("annotate", allocation.ordinal, note, note.requested, frames, words)
+                return
+        raise RuntimeError(f"annotateMemory: no live allocation found at pointer {address:#x}")
+
+    def _add(
+        self, action: str, ordinal: int, note: Note, size: int, frames: Frames | None, words: str | None = None
+    ) -> None:
         if action in self.skip or not (size or action == "snapshot"):  # CUDA's allocator never sees an empty storage
             return
         event = {
@@ -101,7 +117,7 @@ class History:
             "stream": note.stream,
             "time_us": time.time_ns() // 1000,
             "compile_context": _NO_CONTEXT,
-            "user_metadata": metadata,
+            "user_metadata": metadata if words is None else words,
             "frames": frames,
         }
         self.events[ordinal].append(event)
