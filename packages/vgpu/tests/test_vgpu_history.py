@@ -181,6 +181,42 @@ def test_nothing_is_recorded_after_the_gpus_are_gone():
     assert history.current() is None
 
 
+def test_a_pool_has_the_storages_of_its_block():
+    pool, other = torch.cuda.MemPool(), torch.cuda.MemPool()
+    before = weights()
+    with torch.cuda.use_mem_pool(pool, device="cuda:1"):
+        assert pool.use_count() == 2 and not torch._C._cuda_isHistoryEnabled()
+        mine, elsewhere = weights(), torch.ones(1, device="cuda:0")
+        with torch.cuda.use_mem_pool(other, device="cuda:1"):
+            inner = weights()
+        again = weights()
+    after = weights()
+    assert pool.use_count() == 1 and pool.id != other.id and memory.recorder is None
+    found = {s["address"]: s["segment_pool_id"] for s in torch.cuda.memory_snapshot()}
+    assert [found[x.data_ptr()] for x in (before, mine, inner, again, after, elsewhere)] == [
+        (0, 0),
+        pool.id,
+        other.id,
+        pool.id,
+        (0, 0),
+        (0, 0),
+    ]
+    assert {s["address"] for s in pool.snapshot()} == {mine.data_ptr(), again.data_ptr()}
+    del mine
+    assert len(pool.snapshot()) == 1 and torch.cuda.memory_snapshot((7, 7)) == []
+    with pytest.raises(NotImplementedError, match="memory pools with an allocator of their own"):
+        torch.cuda.MemPool(object())
+
+
+@pytest.mark.usefixtures("recording")
+def test_a_pool_while_a_history_is_recorded():
+    with torch.cuda.use_mem_pool(torch.cuda.MemPool(), device="cuda:1"):
+        x = weights()
+        torch.cuda.memory._record_memory_history(enabled=None)
+        y = weights()
+    assert memory.recorder is None and x.device == y.device
+
+
 def test_pinned_memory_is_counted_in_powers_of_two_and_kept_for_the_next():
     pinned.empty_cache()
     torch.cuda.init()

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "list_gpu_processes": lambda: (1,),
     "check_error": lambda: (0,),
     "device": lambda: (1,),
+    "use_mem_pool": lambda: (torch.cuda.MemPool(),),
     "device_index": lambda: (1,),
     "device_of": lambda: (torch.ones(1, device="cuda"),),
     "manual_seed": lambda: (1,),

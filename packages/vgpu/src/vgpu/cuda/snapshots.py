@@ -14,13 +14,12 @@ from typing import Any
 import torch
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, history, memory, pinned
+from vgpu.machine import devices, history, memory, pinned, pools
 from vgpu.machine.history import When
 
 _SMALL = 1 << 20  # bytes of the largest block that comes from the allocator's pool of small ones
 _CACHE = 1 << 46  # an address that no memory of the host has; device k's cache is at k times _APART above
 _APART = 1 << 40
-_DEFAULT_POOL = (0, 0)
 _CONTEXTS = {None: When.NEVER, "state": When.STATE, "alloc": When.ALLOC, "all": When.ALL}
 
 
@@ -45,7 +44,28 @@ def install(patches: Patches) -> None:
     }
     for name, function in functions.items():
         patches.set(torch._C, f"_cuda_{name}", function, may_be_missing=True)
+    _install_pools(patches)
     patches.set(torch._C, "_host_emptyCache", pinned.empty_cache, may_be_missing=True)
+
+
+def _install_pools(patches: Patches) -> None:
+    """Replace `MemPool`, and what `use_mem_pool` calls, which Python has imported by name."""
+    for module in (torch.cuda, torch.cuda.memory):
+        patches.set(module, "MemPool", pools.MemPool)
+    for name in ("beginAllocateToPool", "beginAllocateCurrentThreadToPool"):
+        patches.set(torch.cuda.memory, f"_cuda_{name}", _begin)
+    patches.set(torch.cuda.memory, "_cuda_endAllocateToPool", _end)
+    patches.set(torch.cuda.memory, "_cuda_releasePool", lambda ordinal, pool: None)
+
+
+def _begin(ordinal: int, pool: pools.Pool) -> None:
+    pools.begin(devices.check(ordinal), pool)
+    history.note_pools()
+
+
+def _end(ordinal: int, pool: pools.Pool) -> None:
+    pools.end(ordinal, pool)
+    history.note_pools()
 
 
 # The parameters are those of C++, the last of which not every version has.
@@ -101,8 +121,8 @@ def snapshot(pool: tuple | None = None) -> dict[str, Any]:
     """The segments with their blocks, and the last events of each device.
 
     Args:
-        pool: None, or the two numbers of a memory pool, and whether events are wanted. Only (0, 0), for all memory, has
-            any: there are no other pools here.
+        pool: None, or the two numbers of a memory pool, and whether events are wanted. (0, 0) is all memory, other
+            numbers are those of a `MemPool`.
     """
     recording, events = history.current(), []
     for ordinal in range(devices.count()):
@@ -111,7 +131,7 @@ def snapshot(pool: tuple | None = None) -> dict[str, Any]:
         if recording is not None:
             recording.looked_at(ordinal, memory.held(ordinal)[0])
     return {
-        "segments": _segments() if pool is None or tuple(pool[:2]) == _DEFAULT_POOL else [],
+        "segments": _segments(None if pool is None else tuple(pool[:2])),
         "device_traces": events,
         "allocator_settings": _settings(),
         "external_annotations": [],
@@ -134,15 +154,19 @@ def annotate(address: int, words: str) -> None:
         recording.annotated(address, words)
 
 
-def _segments() -> list[dict[str, Any]]:
-    """A segment for each storage, and one of what each device has left over; by device and address."""
+def _segments(pool: pools.Pool | None) -> list[dict[str, Any]]:
+    """A segment for each storage, and one of what each device has left over; by device and address.
+
+    Of a pool of the program's own, its storages alone.
+    """
+    everything = pool in (None, pools.DEFAULT)
     found = []
     for allocation, storage in memory.live():
-        if allocation.nbytes:
-            note = history.note_of(allocation, storage)
+        note = history.note_of(allocation, storage)
+        if allocation.nbytes and (everything or note.pool == pool):
             block = _block(note.address, allocation.nbytes, note.requested, note.frames)
-            found.append(_segment(allocation.ordinal, note.stream, block))
-    for ordinal in range(devices.count()):
+            found.append(_segment(allocation.ordinal, note.stream, block, note.pool))
+    for ordinal in range(devices.count() if everything else 0):
         allocated, reserved = memory.held(ordinal)
         if reserved > allocated:
             block = _block(_CACHE + ordinal * _APART, reserved - allocated, 0, None)
@@ -150,7 +174,7 @@ def _segments() -> list[dict[str, Any]]:
     return sorted(found, key=lambda segment: (segment["device"], segment["address"]))
 
 
-def _segment(ordinal: int, stream: int, block: dict[str, Any]) -> dict[str, Any]:
+def _segment(ordinal: int, stream: int, block: dict[str, Any], pool: pools.Pool = pools.DEFAULT) -> dict[str, Any]:
     used = block["size"] if block["requested_size"] else 0
     return {
         "device": ordinal,
@@ -161,7 +185,7 @@ def _segment(ordinal: int, stream: int, block: dict[str, Any]) -> dict[str, Any]
         "requested_size": block["requested_size"],
         "stream": stream,
         "segment_type": "small" if block["size"] <= _SMALL else "large",
-        "segment_pool_id": _DEFAULT_POOL,
+        "segment_pool_id": pool,
         "is_expandable": False,
         "frames": block["frames"],
         "blocks": [block],

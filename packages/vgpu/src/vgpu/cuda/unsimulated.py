@@ -22,14 +22,12 @@ _CUDA = (
     "graph",
     "graph_pool_handle",
     "make_graphed_callables",
-    # other allocators than PyTorch's, and pools of it
+    # other allocators than PyTorch's, and what it has by address
     "CUDAPluggableAllocator",
-    "MemPool",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "caching_allocator_enable",
     "change_current_allocator",
-    "use_mem_pool",
     # the libraries of CUDA
     "GreenContext",
     "current_blas_handle",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from vgpu.machine import memory, streams
+from vgpu.machine import memory, pools, streams
 
 _PACKAGE = str(Path(__file__).parent.parent)
 _NO_CONTEXT = "N/A"  # where no compiler says what it compiles
@@ -41,14 +41,18 @@ class Note(NamedTuple):
     requested: int
     stream: int
     frames: Frames | None = None
+    pool: pools.Pool = pools.DEFAULT
 
 
 class History:
     """The recording that is on.
 
     Attributes:
+        asked_for: False where only the pool of each storage is noted, because a program uses pools.
         events: of each device, the last `most` dictionaries of PyTorch's format, with `Frames` in them.
     """
+
+    asked_for = True
 
     def __init__(self, when: When, most: int, skip: Collection[str] = ()) -> None:
         self.when, self.skip = when, frozenset(skip)
@@ -66,7 +70,9 @@ class History:
         """Note a storage, and the frames that asked for it."""
         frames = _frames() if self.when >= When.STATE else None
         stream = streams.current(allocation.ordinal).stream_id
-        note = allocation.note = Note(storage.data_ptr(), storage.nbytes(), stream, frames)
+        note = allocation.note = Note(
+            storage.data_ptr(), storage.nbytes(), stream, frames, pools.current(allocation.ordinal)
+        )
         shown = frames if self.when >= When.ALLOC else None
         self._add("segment_alloc", allocation.ordinal, note, allocation.nbytes, shown)
         self._add("alloc", allocation.ordinal, note, note.requested, shown)
@@ -132,13 +138,13 @@ def note_of(allocation: memory.Allocation, storage: torch.UntypedStorage) -> Not
 
 
 def current() -> History | None:
-    """The recording that is on, or None."""
-    return memory.recorder
+    """The recording that a program has asked for, or None."""
+    return memory.recorder if memory.recorder is not None and memory.recorder.asked_for else None
 
 
 def record(when: When, most: int, skip: Collection[str], clear: bool) -> None:
     """Begin to record, or go on with other settings."""
-    if memory.recorder is None or clear:
+    if current() is None or clear:
         memory.recorder = History(when, most, skip)
     else:
         memory.recorder.resize(when, most, skip)
@@ -147,6 +153,15 @@ def record(when: When, most: int, skip: Collection[str], clear: bool) -> None:
 def stop() -> None:
     """Record no more, and forget the events. The blocks that are held keep their frames."""
     memory.recorder = None
+    note_pools()
+
+
+def note_pools() -> None:
+    """Note the pool of each storage while somebody uses pools, and nothing else where nothing else was asked for."""
+    if current() is None and pools.are_used() != (memory.recorder is not None):
+        memory.recorder = History(When.NEVER, 0) if pools.are_used() else None
+        if memory.recorder is not None:
+            memory.recorder.asked_for = False
 
 
 def say(text: str) -> None:
