@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+import vgpu
 from vgpu.base import errors
 
 SAID = "called a synchronizing CUDA operation"
@@ -170,6 +171,13 @@ def test_operators_ask_nothing_while_the_mode_is_off(given):
     assert torch.ops.aten.sum.default in dispatch._plans
 
 
+def test_a_new_machine_says_nothing():
+    with vgpu.virtual_gpus(1):
+        torch.cuda.set_sync_debug_mode("error")
+    with vgpu.virtual_gpus(2):
+        assert torch.cuda.get_sync_debug_mode() == 0 and torch.ones((), device="cuda").item() == 1
+
+
 def test_the_mode_says_once_that_it_is_a_prototype():
     errors.note.cache_clear()
     with pytest.warns(UserWarning, match="Synchronization debug mode is a prototype feature"):
@@ -178,7 +186,8 @@ def test_the_mode_says_once_that_it_is_a_prototype():
 
 def test_one_hot_meets_a_class_that_is_too_large():
     """CUDA's kernel asserts it; the way that tensors of subclasses take made a row of zeros of it."""
-    with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
+    early = vgpu.virtual_gpus(1, errors="early")
+    with early, pytest.raises(RuntimeError, match="index 5 is out of bounds"):
         F.one_hot(torch.tensor([5], device="cuda"), 3)
     with pytest.raises(RuntimeError, match="num_classes should be positive"):
         F.one_hot(torch.tensor([0], device="cuda"), 0)

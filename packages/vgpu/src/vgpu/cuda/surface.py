@@ -54,6 +54,7 @@ def _install_state(patches: Patches) -> None:
 def _install_streams(patches: Patches) -> None:
     """Replace the classes of streams and events under each of their names, and what finds the current stream."""
     patches.on_restore(streams.busy.clear)
+    patches.on_restore(waiting.reset)
     for module in (torch, torch.cuda, torch.cuda.streams):
         patches.set(module, "Stream", streams.Stream)
         patches.set(module, "Event", streams.Event)

@@ -40,6 +40,13 @@ def set_mode(mode: int) -> None:
     contexts.watch(_SAID, mode > 0)
 
 
+def reset() -> None:
+    """Say nothing again, as a new process does."""
+    global _mode
+    _mode = 0
+    contexts.watch(_SAID, False)
+
+
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
     """Inside the block nobody waits: the CPU reads something there that a GPU does not."""
