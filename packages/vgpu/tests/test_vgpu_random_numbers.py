@@ -229,6 +229,18 @@ class TestOfTheOperators:
         of_thread = torch.stack([*words, *second], 1)[:, :width].flatten()[: len(kept)]
         assert kept.equal(of_thread < 0.5)
 
+    def test_attention_drops_by_one_number_for_each_pair_of_query_and_key(self):
+        """The kernel's source says so; no hardware was asked."""
+        made = [torch.ones(2, 3, 4, 8, device="cuda", requires_grad=True) for _ in range(3)]
+        torch.manual_seed(2**64 - 5)
+        out = F.scaled_dot_product_attention(*made, dropout_p=0.5)
+        assert torch.cuda.default_generators[0].get_offset() == 2 * 3 * 4 * 4
+        numbers = distributions.unit(philox.sequence(2**64 - 5, 0, 96)).view(2, 3, 4, 4)
+        kept = (numbers > 0.5).float() / 4 / 0.5
+        torch.testing.assert_close(out[..., 0].detach().cpu(), kept.sum(-1))
+        out[..., 0].sum().backward()
+        torch.testing.assert_close(made[2].grad[..., 0].cpu(), kept.sum(-2))
+
     def test_a_permutation_has_every_number_once(self):
         for n in (1, 2, 3, 33, 257, 25_000):
             for seed in range(12):

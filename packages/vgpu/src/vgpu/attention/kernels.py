@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from vgpu.base import errors
+from vgpu.machine import distributions, philox, rng
 from vgpu.machine.rng import CPUGenerator
 
 _aten = torch.ops.aten
@@ -30,6 +31,7 @@ class _Settings(NamedTuple):
     dropout_p: float
     is_causal: bool
     scale: float | None
+    drawn_at: tuple[int, int] | None = None  # seed and offset, where dropout draws the numbers of a GPU
 
 
 def flash(
@@ -87,16 +89,18 @@ def efficient(
     is_causal: bool = False,
     *,
     scale: float | None = None,
+    drawn_at: tuple[int, int] | None = None,
 ) -> tuple:
     """`_scaled_dot_product_efficient_attention`; RuntimeError for a mask of a dtype that is not the queries'."""
     if attn_bias is not None and attn_bias.dtype != query.dtype:
         raise RuntimeError("invalid dtype for bias - should match query's dtype")
-    out, sums, seed = _forward(query, key, value, _Settings(attn_bias, dropout_p, is_causal, scale))
+    out, sums, seed = _forward(query, key, value, _Settings(attn_bias, dropout_p, is_causal, scale, drawn_at))
     if compute_log_sumexp:
         kept = torch.nn.functional.pad(sums, (0, -sums.size(-1) % _ROWS), value=float("inf"))
     else:
         kept = sums.new_empty(*sums.shape[:2], 0)
-    return _by_rows(out), kept, torch.tensor(seed), torch.tensor(0)
+    seed, offset = drawn_at or (seed, 0)
+    return _by_rows(out), kept, torch.tensor(seed, dtype=torch.uint64).view(torch.int64), torch.tensor(offset)
 
 
 def efficient_backward(
@@ -116,8 +120,9 @@ def efficient_backward(
     scale: float | None = None,
 ) -> tuple:
     """The gradients of queries, keys, values and mask."""
-    settings = _Settings(attn_bias, dropout_p, is_causal, scale)
-    seed = int(philox_seed) if dropout_p else 0
+    seed = int(philox_seed) % (1 << 64) if dropout_p else 0
+    drawn_at = (seed, int(philox_offset)) if rng.chosen() == "cuda" else None
+    settings = _Settings(attn_bias, dropout_p, is_causal, scale, drawn_at)
     wants_bias = attn_bias is not None and grad_input_mask[3]
     dq, dk, dv, dbias = _backward(grad_out_, query, key, value, out, logsumexp, settings, seed, of_bias=wants_bias)
     return _by_rows(dq), _by_rows(dk), _by_rows(dv), dbias
@@ -197,10 +202,10 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, settings: _Settings) -> tuple[Tens
         )
         return out, sums, 0
     # The generator of the device stands in the place of the CPU's while an operator draws (rng.py).
-    seed = int(torch.randint(_SEEDS, ())) if settings.dropout_p else 0
+    seed = int(torch.randint(_SEEDS, ())) if settings.dropout_p and settings.drawn_at is None else 0
     scores = _scores(q, k, settings)
     sums = scores.logsumexp(-1)
-    weights = _weights(scores, sums) * _kept(scores, settings.dropout_p, seed)
+    weights = _weights(scores, sums) * _kept(scores, settings, seed)
     return (weights @ _wide(v, q)).to(q.dtype), sums, seed
 
 
@@ -224,7 +229,7 @@ def _backward(
         ), None
     wide = grad.to(torch.promote_types(grad.dtype, torch.float32))
     weights = _weights(_scores(q, k, settings), sums)
-    kept = _kept(weights, settings.dropout_p, seed)
+    kept = _kept(weights, settings, seed)
     along = (wide * out).sum(-1, keepdim=True)
     of_scores = weights * ((wide @ _wide(v, q).transpose(-2, -1)) * kept - along)
     of_products = of_scores * _scale(q, settings)
@@ -263,12 +268,16 @@ def _weights(scores: Tensor, sums: Tensor) -> Tensor:
     return (scores - sums.masked_fill(sums == float("-inf"), float("inf")).unsqueeze(-1)).exp()
 
 
-def _kept(like: Tensor, dropout_p: float, seed: int) -> Tensor | float:
+def _kept(like: Tensor, settings: _Settings, seed: int) -> Tensor | float:
     """Zero for what dropout takes away, and the factor that makes up for it elsewhere."""
+    dropout_p = settings.dropout_p
     if dropout_p in (0.0, 1.0):
         return 1.0 - dropout_p
-    drawn = torch.rand(like.shape, generator=CPUGenerator().manual_seed(seed))
-    return (drawn >= dropout_p).to(like.dtype) / (1.0 - dropout_p)
+    if settings.drawn_at is None:
+        kept = torch.rand(like.shape, generator=CPUGenerator().manual_seed(seed)) >= dropout_p
+    else:  # kernel_forward.h of the memory-efficient operator: one number for each pair, the first thread's
+        kept = distributions.unit(philox.sequence(*settings.drawn_at, like.numel())).view(like.shape) > dropout_p
+    return kept.to(like.dtype) / (1.0 - dropout_p)
 
 
 def _wide(x: Tensor, q: Tensor) -> Tensor:

@@ -82,6 +82,13 @@ def words(seed: int, offset: int, threads: int, wanted: int = WORDS, first: int 
     return drawn[0] if len(drawn) == 1 else [torch.cat(word) for word in zip(*drawn, strict=True)]
 
 
+def sequence(seed: int, offset: int, count: int) -> Tensor:
+    """The words that the first thread draws one after the other, from an offset on (count,)."""
+    calls = torch.arange(offset // WORDS, offset // WORDS + -(-count // WORDS))
+    drawn = _rounds(seed, [calls & _LOW, calls >> 32, torch.tensor(0), torch.tensor(0)], 1)
+    return torch.stack(drawn, 1).flatten()[:count]
+
+
 def _rounds(seed: int, counter: list[Any], ones: int) -> list[Any]:
     """The ten rounds, for tensors and for integers whose lanes of 64 bits hold one counter each.
 

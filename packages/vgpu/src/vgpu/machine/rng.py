@@ -163,9 +163,9 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
         self._offset = offset
         return self
 
-    def start_draw(self) -> None:
+    def start_draw(self, steps: int) -> None:
         """Start the twister for one operator, and move the offset on. The first one draws as the CPU does."""
-        seed, offset = self.advance(_STEP)
+        seed, offset = self.advance(steps)
         super().manual_seed(seed if not offset else _mixed(seed, offset))
 
     def advance(self, steps: int) -> tuple[int, int]:
@@ -293,30 +293,22 @@ def _drawn_from(ordinal: int, given: Any) -> VirtualGenerator:
 
 
 @contextlib.contextmanager
-def held(ordinal: int, given: Any) -> Iterator[VirtualGenerator]:
-    """Yield the generator that an operator draws from, which no other thread draws from meanwhile."""
-    drawn_from = _drawn_from(ordinal, given)
-    outer, _drawing.inside = _drawing.inside, True
-    try:
-        with _lock:
-            yield drawn_from
-    finally:
-        _drawing.inside = outer
-
-
-@contextlib.contextmanager
-def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool) -> Iterator[None]:
+def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool, steps: int = _STEP) -> Iterator[None]:
     """Let the operator called inside draw from the device's generator and leave the CPU's where it was."""
     if takes_generator:
-        with held(ordinal, kwargs.get("generator")) as drawn_from:
-            kwargs["generator"] = drawn_from
-            drawn_from.start_draw()
-            yield
+        drawn_from = kwargs["generator"] = _drawn_from(ordinal, kwargs.get("generator"))
+        outer, _drawing.inside = _drawing.inside, True
+        try:
+            with _lock:
+                drawn_from.start_draw(steps)
+                yield
+        finally:
+            _drawing.inside = outer
         return
     shared, own = torch.default_generator, generator(ordinal)
     with _lock:
         before = shared.get_state()
-        own.start_draw()
+        own.start_draw(steps)
         shared.set_state(CPUGenerator.get_state(own))
         try:
             yield

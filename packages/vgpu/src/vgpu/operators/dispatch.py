@@ -5,6 +5,7 @@ Facts of an operator's schema are worked out once (`_Plan`); a call itself is on
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -229,9 +230,9 @@ def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: A
 
 def _drawn(func: Any, plan: _Plan, args: list, kwargs: dict, ordinal: int) -> Any:
     """Run an operator that draws from the generator of its device, or from the one that it was given."""
-    kernel = drawing.kernel(func, ordinal)
+    kernel = drawing.kernels.get(func)
     if kernel is not None:
-        result = _run_on_host(kernel, plan.dense, args, kwargs)
+        result = _run_on_host(functools.partial(drawing.run, kernel, ordinal), plan.dense, args, kwargs)
         if result is not NotImplemented:
             return result
     with rng.drawing_on(ordinal, kwargs, "generator" in plan.names):

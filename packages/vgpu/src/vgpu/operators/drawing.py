@@ -2,8 +2,8 @@
 
 Each kernel takes the arguments of its operator on the host, after the generator. PyTorch's own operator on the CPU
 judges the arguments first, and raises for bad ones. How CUDA goes over the elements, and in which file of
-aten/src/ATen/native/cuda, stands at each. Operators that are not here draw the CPU's numbers: `binomial`, the gamma
-and Dirichlet distributions, dropout inside attention and of recurrent layers.
+aten/src/ATen/native, is said at each. Operators that are not here draw the CPU's numbers: `binomial`, the gamma and
+Dirichlet distributions, dropout inside flash and cuDNN's attention and of recurrent layers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
+from vgpu.attention import kernels as attention_kernels
 from vgpu.base.patches import Patches
 from vgpu.machine import distributions, philox, rng
 from vgpu.tensors.tensor import KINDS
@@ -28,25 +29,25 @@ _DROPOUT = _aten.dropout.default
 _VECTOR = 16  # bytes that a thread of the fused dropout loads at once
 _MOST_ROWS = 65535  # of blocks in the second direction of a grid
 
+kernels: dict[Any, Callable[..., Any]] = {}  # by operator; empty while the CPU's numbers are wanted
+
 
 def install(patches: Patches) -> None:
     """Let dropout be the one operator that it is on GPUs; on the CPU autograd takes it apart."""
     if rng.chosen() == "cuda":
         patches.kernel("dropout", _dropout, "AutogradCPU")
+        kernels.update(_KERNELS)
+        patches.on_restore(kernels.clear)
 
 
-def kernel(func: Any, ordinal: int) -> Callable[..., Any] | None:
-    """What draws CUDA's numbers for an operator on one device; None where the CPU's numbers are wanted, or are all.
+def run(kernel: Callable[..., Any], ordinal: int, *args: Any, **kwargs: Any) -> Any:
+    """Call one of `kernels` for a device; it moves the offset of the generator itself.
 
-    The kernel returns NotImplemented for arguments that it has no numbers for.
+    Returns:
+        what the operator returns, or NotImplemented for arguments that the kernel has no numbers for.
     """
-    found = _KERNELS.get(func) if rng.chosen() == "cuda" else None
-    return None if found is None else functools.partial(_run, found, ordinal)
-
-
-def _run(found: Callable[..., Any], ordinal: int, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
-    with rng.held(ordinal, generator) as drawn_from:
-        return found(drawn_from, *args, **kwargs)
+    with rng.drawing_on(ordinal, kwargs, takes_generator=True, steps=0):
+        return kernel(kwargs.pop("generator"), *args, **kwargs)
 
 
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
@@ -234,6 +235,12 @@ def _rrelu_in_place(generator: Any, input: Tensor, *args: Any) -> Tensor:
     return input.copy_(_rrelu(generator, input, *args))
 
 
+def _attention(generator: Any, query: Tensor, key: Tensor, *args: Any, **kwargs: Any) -> tuple:
+    """Dropout of the memory-efficient operator: a number for each pair of a query and a key (attention.cu)."""
+    drawn_at = generator.advance(query.shape[:3].numel() * key.size(2))
+    return attention_kernels.efficient(query, key, *args, **kwargs, drawn_at=drawn_at)
+
+
 def _normal(func: Any, generator: Any, mean: Tensor | float, std: Tensor | float) -> Tensor:
     """Numbers of mean 0 first; what is a tensor comes on top of them (DistributionTemplates.h)."""
     out = func(mean, std, generator=generator).contiguous()
@@ -253,6 +260,7 @@ def _kernels() -> dict[Any, Callable[..., Any]]:
         "bernoulli_.Tensor": _bernoulli_into,
         "poisson": _poisson,
         "multinomial": _multinomial,
+        "_scaled_dot_product_efficient_attention": _attention,
         "randperm.out": _randperm,
         "randperm.generator_out": _randperm,
         "native_dropout": _native_dropout,
