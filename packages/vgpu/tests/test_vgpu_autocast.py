@@ -185,3 +185,28 @@ def test_grad_scaler_skips_a_step_that_overflowed():
     step(1.0)
     assert not net.weight.equal(before) and scaler.get_scale() == 16
     assert net.weight.grad.tolist() == [[1, 1]], "unscaled"
+
+
+def test_the_layers_of_cudnn_run_in_float16_whatever_the_lower_dtype_is():
+    layer, steps = nn.LSTM(2, 3).to(ONE), torch.ones(4, 1, 2, device=ONE)
+    for lower in (torch.float16, torch.bfloat16):
+        with torch.autocast("cuda", dtype=lower):
+            output, _ = layer(steps)
+        assert output.dtype is torch.float16
+    torch.testing.assert_close(output.float(), layer(steps)[0], atol=1e-2, rtol=1e-2)
+
+
+def test_torchvisions_operators_compute_in_float32_and_keep_the_dtype_of_the_picture():
+    ops = pytest.importorskip("torchvision").ops
+    picture = torch.arange(16.0, device=ONE).reshape(1, 1, 4, 4)
+    regions = torch.tensor([[0.0, 0.0, 0.0, 2.0, 2.0]], device=ONE)
+    with torch.autocast("cuda"):
+        pooled = ops.roi_align(picture.half(), regions, 2)
+        kept = ops.nms(regions[:, 1:], torch.ones(1, device=ONE).half(), 0.5)
+    assert (pooled.dtype, pooled.device) == (torch.float16, ONE) and kept.tolist() == [0]
+    torch.testing.assert_close(pooled.float(), ops.roi_align(picture, regions, 2), atol=1e-2, rtol=1e-2)
+
+
+def test_two_kinds_of_half_precision_in_one_operator_are_refused():
+    with torch.autocast("cuda", dtype=torch.bfloat16), pytest.raises(RuntimeError, match="Unexpected floating Scalar"):
+        torch.dot(torch.ones(2, device=ONE).half(), torch.ones(2, device=ONE).half())

@@ -152,6 +152,35 @@ MISTAKES = {
         SAME + "got weight is on cuda:0, different from other tensors on cpu (when checking argument in method "
         "wrapper_CUDA___slow_conv2d_forward)",
     ),
+    "convolution in two dtypes": (
+        lambda: nn.Conv2d(1, 1, 1, bias=False).cuda()(on(0, 1, 1, 2, 2).double()),
+        "Input type (torch.cuda.DoubleTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+    ),
+    "LSTM with CPU weights": (
+        lambda: nn.LSTM(2, 2)(on(0, 1, 1, 2)),
+        "Input and parameter tensors are not at the same device, found input tensor at cuda:0 and parameter tensor at "
+        "cpu",
+    ),
+    "GRU with a CPU state": (
+        lambda: nn.GRU(2, 2).cuda()(on(0, 1, 1, 2), on("cpu", 1, 1, 2)),
+        "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu",
+    ),
+    "addcmul with a CPU number": (
+        lambda: torch.addcmul(on(0, 2), torch.tensor(1.0), on(0, 2)),
+        "CPU Scalar support for tensor1 argument is not supported when calling addcmul on CUDA tensors.",
+    ),
+    "stack of two numbers": (
+        lambda: torch.stack([torch.tensor(1.0, device="cuda"), torch.tensor(1.0)]),
+        got("tensors", "cpu", "cuda:0", "cat"),
+    ),
+    "GPU mask of a CPU tensor": (
+        lambda: on("cpu", 2)[torch.tensor([True, False], device="cuda")],
+        "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+    ),
+    "product of integer matrices": (
+        lambda: torch.ones(2, 2, dtype=torch.long, device="cuda") @ torch.ones(2, 2, dtype=torch.long, device="cuda"),
+        "\"addmm_cuda\" not implemented for 'Long'",
+    ),
     "convolution with CPU weights": (
         lambda: nn.Conv2d(1, 1, 1)(on(0, 1, 1, 2, 2)),
         "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
@@ -215,3 +244,14 @@ def test_a_mistake_raises_the_words_of_pytorch(mistake: str):
 )
 def test_what_gpus_allow_is_allowed(fine):
     fine()
+
+
+def test_a_loss_of_sequences_takes_targets_and_lengths_of_the_cpu():
+    scores = torch.randn(5, 2, 3).log_softmax(2)
+    targets, lengths = torch.ones(2, 2, dtype=torch.long), torch.tensor([5, 5])
+    expected = nn.functional.ctc_loss(scores, targets, lengths, torch.tensor([2, 1]))
+    given = scores.to("cuda:1").requires_grad_()
+    loss = nn.functional.ctc_loss(given, targets, lengths, torch.tensor([2, 1]))
+    loss.backward()
+    assert loss.device == torch.device("cuda:1") == given.grad.device
+    torch.testing.assert_close(loss.cpu(), expected)

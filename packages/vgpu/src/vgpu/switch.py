@@ -18,7 +18,7 @@ from vgpu.distributed import backends, batch_norm, comm, threads
 from vgpu.machine import contexts, devices, profiles, rng
 from vgpu.machine import memory as accounts
 from vgpu.observing import profiler
-from vgpu.operators import autocast, backward, dispatch, drawing, fft, otherwise
+from vgpu.operators import autocast, backward, dispatch, drawing, fft, otherwise, recurrent, vision
 from vgpu.starting import banner, processes
 from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
@@ -143,6 +143,8 @@ def _install(patches: Patches) -> None:
     # Autograd and autocast.
     backward.install(patches)
     autocast.install(patches)
+    vision.install(patches)
+    recurrent.install(patches)
     # Files and processes.
     serialization.install(patches)
     processes.install(patches)

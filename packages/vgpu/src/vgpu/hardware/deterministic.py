@@ -18,6 +18,7 @@ _NAMES = {
     "_adaptive_avg_pool2d_backward": "adaptive_avg_pool2d_backward_cuda",
     "_adaptive_avg_pool3d_backward": "adaptive_avg_pool3d_backward_cuda",
     "_ctc_loss_backward": "ctc_loss_backward_gpu",
+    "_embedding_bag_backward": "embedding_bag_backward_cuda_max",
     "_embedding_bag_dense_backward": "embedding_bag_backward_cuda_max",
     "_roi_align_backward": "roi_align_backward_kernel",
     "_roi_pool_backward": "roi_pool_backward_kernel",
@@ -46,6 +47,7 @@ _NAMES = {
 }
 # These have one for some arguments.
 _ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "_embedding_bag_backward": lambda given: given["mode"] == _MAXIMUM,
     "_embedding_bag_dense_backward": lambda given: given["mode"] == _MAXIMUM,
     "bincount": lambda given: given.get("weights") is not None,
     "histc": lambda given: given["self"].is_floating_point(),

@@ -16,6 +16,7 @@ _CUDA = {
     "adaptive_avg_pool3d_cpu": "adaptive_avg_pool3d_cuda",
     "adaptive_max_pool2d": "adaptive_max_pool2d_cuda",
     "adaptive_max_pool3d_cpu": "adaptive_max_pool3d_cuda",
+    "add_stub": "ufunc_add_CUDA",
     "addcdiv_cpu_out": "addcdiv_cuda",
     "addcmul_cpu_out": "addcmul_cuda",
     "addmm_impl_cpu_": "addmm_cuda",

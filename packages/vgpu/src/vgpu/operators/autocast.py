@@ -133,13 +133,39 @@ def _kernel(qualified: str) -> Callable:
     return kernel
 
 
+def in_float16(function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a layer of cuDNN's, which runs in float16 under autocast, whatever the dtype of autocast is."""
+    if not torch.is_autocast_enabled("cuda"):
+        return function(*args, **kwargs)
+    with torch._C._ExcludeDispatchKeyGuard(_KEYS):
+        return function(*_cast(args, torch.float16), **{k: _cast(v, torch.float16) for k, v in kwargs.items()})
+
+
+def in_float32(function: Callable, *args: Any) -> Any:
+    """Call an operator that autocast runs in float32."""
+    with torch._C._ExcludeDispatchKeyGuard(_KEYS):
+        return function(*_cast(args, torch.float32))
+
+
 def _converted(policy: str, args: tuple, kwargs: dict, given: list[torch.Tensor]) -> tuple[tuple, dict]:
     """An operator's arguments under autocast, of which `given` may be cast."""
     if policy == "banned":
         raise RuntimeError(_BANNED)
-    narrow = policy == "lower" or (policy == "widest" and all(t.dtype is not torch.float32 for t in given))
-    dtype = torch.get_autocast_dtype("cuda") if narrow else torch.float32
+    dtype = torch.float32
+    if policy == "lower":
+        dtype = torch.get_autocast_dtype("cuda")
+    elif policy == "widest":
+        dtype = _widest(given, torch.get_autocast_dtype("cuda"))
     return _cast(args, dtype), {k: _cast(v, dtype) for k, v in kwargs.items()}
+
+
+def _widest(given: list[torch.Tensor], lower: torch.dtype) -> torch.dtype:
+    for tensor in given:
+        if tensor.dtype is torch.float32:
+            return torch.float32
+        if tensor.dtype is not lower:  # half precision, of the kind that autocast does not use now
+            raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
+    return lower
 
 
 def _with_dtype(op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:

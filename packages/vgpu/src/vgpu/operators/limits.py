@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from vgpu.base import errors
-from vgpu.hardware import deterministic, refused
+from vgpu.hardware import arguments, deterministic, refused
 
 
 class Limits:
@@ -24,6 +24,7 @@ class Limits:
         self._names = [argument.name for argument in schema.arguments]
         self._absent = self._name in refused.ABSENT
         self._dtypes = refused.DTYPES.get(self._name, ())
+        self._arguments = arguments.CHECKS.get(self._name)
         self._checked = self._name in deterministic.CHECKED
 
     def check(self, args: tuple, kwargs: dict | None) -> None:
@@ -33,6 +34,8 @@ class Limits:
         if self._name in refused.NOT_SIMULATED:
             raise errors.not_simulated(f"the operator aten::{self._full_name}")
         given = {**dict(zip(self._names, args, strict=False)), **(kwargs or {})}
+        if self._arguments is not None:
+            self._arguments(given)
         if self._checked and torch.are_deterministic_algorithms_enabled():
             deterministic.check(self._name, given)
         if self._dtypes and given.get("reduce") != "sum":
@@ -48,7 +51,7 @@ class Limits:
 def of(func: torch._ops.OpOverload) -> Limits | None:
     """The limits of an operator, or None if CUDA runs it wherever the host does."""
     name = _plain(func)
-    tables = (refused.DTYPES, refused.ABSENT, refused.NOT_SIMULATED, deterministic.CHECKED)
+    tables = (refused.DTYPES, refused.ABSENT, refused.NOT_SIMULATED, deterministic.CHECKED, arguments.CHECKS)
     return Limits(func) if any(name in table for table in tables) else None
 
 

@@ -20,6 +20,7 @@ def install(patches: Patches) -> None:
     patched = _one_hot(torch._C._nn.one_hot)  # type: ignore[attr-defined]
     for owner in (torch._C._nn, torch.nn.functional):
         patches.operator(owner, "one_hot", patched)
+    patches.operator(torch, "ctc_loss", _ctc_loss(torch.ctc_loss))
     for name in ("quantile", "nanquantile"):
         patches.operator(torch, name, _without_waits(getattr(torch, name)))
         patches.set(torch.Tensor, name, _without_waits(getattr(torch.Tensor, name)))
@@ -39,6 +40,29 @@ def _one_hot(plain: Callable) -> Callable:
         return found.scatter_(-1, tensor.unsqueeze(-1), 1)
 
     return one_hot
+
+
+def _ctc_loss(plain: Callable) -> Callable:
+    mean = 1  # of PyTorch's numbers for reductions
+
+    @functools.wraps(plain)
+    def ctc_loss(
+        log_probs: torch.Tensor,
+        targets: torch.Tensor,
+        input_lengths: Any,
+        target_lengths: Any,
+        blank: int = 0,
+        reduction: int = mean,
+        zero_infinity: bool = False,
+    ) -> torch.Tensor:
+        """C++ divides by the lengths, which it makes where it takes the loss to be: on the CPU."""
+        if not is_virtual(log_probs) or reduction != mean:
+            return plain(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+        losses = plain(log_probs, targets, input_lengths, target_lengths, blank, 0, zero_infinity)
+        lengths = torch.as_tensor(target_lengths).to(losses.device, losses.dtype)
+        return (losses / lengths.clamp_min(1)).mean()
+
+    return ctc_loss
 
 
 def _without_waits(plain: Callable) -> Callable:

@@ -54,13 +54,16 @@ _ANYWHERE = frozenset(
         "tensor_split",
         "ctc_loss",
         "_ctc_loss",
+        "_ctc_loss_backward",
     )
 )
 # TensorIterator takes a 0-dim CPU tensor for a number. The result of these operators is made beside one argument,
 # which therefore has to be on the GPU.
 _RESULT_BESIDE = {
     "binary_cross_entropy_with_logits": ("target",),
+    "addcmul": ("tensor1",),
     "index_fill": ("self",),
+    "linalg_pinv": ("atol", "rtol"),
     "logical_and": ("self",),
     "logical_or": ("self",),
     "logical_xor": ("self",),
@@ -113,7 +116,8 @@ class Placement:
 
     def _that_count(self, given: dict[str, Any]) -> Named:
         if self._strict is None:
-            name, overload = native_functions.on_cuda(self._name, self._overload)
+            through = _THROUGH.get(self._name)
+            name, overload = (through, "") if through else native_functions.on_cuda(self._name, self._overload)
             self._strict = self._name in _ASSERTS or not native_functions.iterates(name, overload)
         named: Named = []
         for key, value in given.items():
@@ -128,9 +132,9 @@ class Placement:
 
     def _mismatch(self, named: Named, given: dict[str, Any]) -> Exception:
         """The error for tensors of several devices, in the order of the schema."""
-        own = _OWN_WORDS.get(self._name)
+        own = _OWN_WORDS.get(self._name, _none)(dict(named), given)
         if own is not None:
-            return own(dict(named), given)
+            return own
         if self._name in _ASSERTS:
             place = next(place for place, (_, t) in enumerate(named, 1) if not t.is_cuda)
             return RuntimeError(
@@ -160,11 +164,29 @@ class Placement:
 
 
 def _check_indices(on: torch.device, indices: Any) -> None:
-    if any(isinstance(i, torch.Tensor) and i.is_cuda and i.device != on for i in indices):
-        raise RuntimeError(
-            f"indices should be either on {'cpu or on ' if on.type == 'cuda' else ''}"
-            f"the same device as the indexed tensor ({on})"
-        )
+    for index in indices:
+        if isinstance(index, torch.Tensor) and index.is_cuda and index.device != on:
+            either = "cpu or on " if on.type == "cuda" or index.dtype in (torch.bool, torch.uint8) else ""
+            raise RuntimeError(f"indices should be either on {either}the same device as the indexed tensor ({on})")
+
+
+def _none(named: dict[str, torch.Tensor], given: dict[str, Any]) -> None:
+    return None
+
+
+def _addcmul(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception | None:
+    if given["tensor1"].is_cuda or given["tensor1"].dim():
+        return None
+    return RuntimeError(
+        "CPU Scalar support for tensor1 argument is not supported when calling addcmul on CUDA tensors. However, CPU "
+        "Scalar support for tensor2 is supported, please swap your tensor1 and tensor2 terms."
+    )
+
+
+def _second_must_be_there(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception:
+    """The kernels of torchvision look at their second tensor, after the first has chosen CUDA's or the CPU's."""
+    (_, first), (name, _) = list(given.items())[:2]
+    return RuntimeError(f"{name} must be a {'CUDA' if first.is_cuda else 'CPU'} tensor")
 
 
 def _by_cudnn(image: torch.Tensor) -> bool:
@@ -233,7 +255,10 @@ def _masked_index(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exce
 
 
 # Operators that check the devices themselves.
-_OWN_WORDS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Exception]] = {
+_OWN_WORDS: dict[str, Callable[[dict[str, torch.Tensor], dict[str, Any]], Exception | None]] = {
+    **dict.fromkeys(("torchvision::nms", "torchvision::roi_align", "torchvision::roi_pool"), _second_must_be_there),
+    **dict.fromkeys(("torchvision::ps_roi_align", "torchvision::ps_roi_pool"), _second_must_be_there),
+    "addcmul": _addcmul,
     "_convolution": _convolution,
     "_unsafe_masked_index": _masked_index,
     "_unsafe_masked_index_put_accumulate": _masked_index,

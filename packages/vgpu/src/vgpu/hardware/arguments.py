@@ -1,0 +1,64 @@
+"""The checks that CUDA's kernels make of their arguments and the host's do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from vgpu.base import errors
+
+Given = dict[str, Any]
+
+
+def _int_mm(given: Given) -> None:
+    left, right = given["self"], given["mat2"]
+    if left.shape[0] <= 16:
+        raise RuntimeError(f"self.size(0) needs to be greater than 16, but got {left.shape[0]}")
+    for name, size in (("self", left.shape[1]), ("mat2", right.shape[1])):
+        if size == 0 or size % 8:
+            raise RuntimeError(f"{name}.size(1) needs to be greater than 0 and a multiple of 8, but got {size}")
+
+
+def _scaled_mm(given: Given) -> None:
+    if given["self"].stride(1) != 1 or given["mat2"].stride(0) != 1:
+        raise RuntimeError("Only multiplication of row-major and column-major matrices is supported by cuBLASLt")
+
+
+def _lstsq(given: Given) -> None:
+    if given.get("driver") not in (None, "gels"):
+        raise RuntimeError("torch.linalg.lstsq: `driver` other than `gels` is not supported on CUDA")
+
+
+def _sparse_mm(given: Given) -> None:
+    matrices = [value for value in given.values() if isinstance(value, torch.Tensor)]
+    if any(m.is_sparse for m in matrices) and any(m.dtype is torch.float16 for m in matrices):
+        raise NotImplementedError("\"addmm_sparse_cuda\" not implemented for 'Half'")
+
+
+def _convolution(given: Given) -> None:
+    kind = errors.tensor_type(given["input"])
+    for name in ("weight", "bias"):
+        other = given.get(name)
+        if other is not None and errors.tensor_type(other) != kind:
+            raise RuntimeError(f"Input type ({kind}) and {name} type ({errors.tensor_type(other)}) should be the same")
+
+
+def _batch_norm(given: Given) -> None:
+    """A batch of vectors is not cuDNN's, and PyTorch's own kernel has words of its own."""
+    values = given["input"]
+    if values.dim() < 3 and not values.is_floating_point():
+        name = errors.LEGACY_NAMES[values.dtype]
+        raise NotImplementedError(f"\"batch_norm_stats_cuda\" not implemented for '{name}'")
+
+
+# By operator, its name without namespace and overload: called with the arguments by name, it raises.
+CHECKS: dict[str, Callable[[Given], None]] = {
+    **dict.fromkeys(("mm", "addmm", "_sparse_mm", "_sparse_addmm"), _sparse_mm),
+    **dict.fromkeys(("convolution", "_convolution"), _convolution),
+    "_int_mm": _int_mm,
+    "_scaled_mm": _scaled_mm,
+    "linalg_lstsq": _lstsq,
+    "native_batch_norm": _batch_norm,
+}
