@@ -24,7 +24,8 @@ def install(patches: Patches) -> None:
 def _checked(plain: Callable) -> Callable:
     @functools.wraps(plain)
     def recurrent(input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        hidden, weights = args[:2] if isinstance(args[1], (list, tuple)) else args[1:3]  # a packed input brings sizes
+        packed = isinstance(args[2], (list, tuple))  # it brings the sizes of its batches first
+        hidden, weights = args[1:3] if packed else args[:2]
         states = hidden if isinstance(hidden, (list, tuple)) else [hidden]
         if not any(is_virtual(t) for t in (input, *states, *weights)):
             return plain(input, *args, **kwargs)
