@@ -39,10 +39,15 @@ def planted(name: str) -> Iterator[None]:
         return
     mutant = (MUTANTS | RANK_MUTANTS)[name]
     original = getattr(mutant.owner, mutant.name)
-    dispatch._plans.clear()  # what is known of operators was worked out without the fault
+    _forget_plans()  # what is known of operators was worked out without the fault
     with mock.patch.object(mutant.owner, mutant.name, mutant.make(original)):
         yield
-    dispatch._plans.clear()
+    _forget_plans()
+
+
+def _forget_plans() -> None:
+    for plans in (dispatch._plans, dispatch._made):
+        plans.clear()
 
 
 def _cache_made_under_no_grad(cast: Callable) -> Callable:
