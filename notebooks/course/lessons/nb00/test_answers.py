@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 pytestmark = pytest.mark.virtual_gpus(2)
 
@@ -33,12 +33,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("00.beside", lambda anchors, features: features.new_tensor(anchors.tolist()), "the type as well"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

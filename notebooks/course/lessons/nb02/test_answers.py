@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
 
 from course.lessons.nb02.puzzles.bytes_held import bytes_held
@@ -42,12 +42,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("02.strip_module", lambda state: strip_module(strip_module(state)), "every leading one"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 from course.lessons.nb03.puzzles.check_loss import all_rows_alike
 
@@ -21,12 +21,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("03.check_loss", partial(all_rows_alike, counts=(2, 3)), "all rows alike"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

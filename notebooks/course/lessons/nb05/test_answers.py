@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 from torch import nn
 
 from course.lessons.nb05.puzzles.train import train
@@ -89,12 +89,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("05.train", lambda model, inputs, steps: train(copy.deepcopy(model), inputs, steps), "a copy is not a replica"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 from torch import distributed
 
 pytestmark = pytest.mark.virtual_gpus(2)
@@ -45,12 +45,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("08.sample", by_numpys_own_generator, "the generator of all"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 from course.lessons.nb09.puzzles.first_to_fail import first_to_fail
 
@@ -47,12 +47,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("09.repeated_steps", lambda k, every: [*range((k - 1) // every * every, k)], "the saved step again"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

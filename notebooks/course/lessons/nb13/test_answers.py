@@ -2,9 +2,8 @@
 
 import math
 
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 from course.lessons.nb13.puzzles.anchor_labels import anchor_labels
 
@@ -57,12 +56,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("13.anchor_labels", rescue_above_a_threshold, "background last"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

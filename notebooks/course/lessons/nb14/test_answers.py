@@ -2,9 +2,8 @@
 
 from functools import partial
 
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 from torchvision import ops as vision
 
 from course.lessons.nb14.puzzles.keep_masks import _rounds
@@ -74,12 +73,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("14.check_nms", check_nms_in_an_order_that_does_not_matter, "sorted boxes only"),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

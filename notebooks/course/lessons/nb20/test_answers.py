@@ -2,9 +2,8 @@
 
 import copy
 
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 from course.lessons.nb20.puzzles.left_alone import a_name_that_begins_another
 
@@ -44,12 +43,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("20.left_alone", left_alone_after_two_steps, None),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

@@ -2,8 +2,7 @@
 
 import random
 
-import pytest
-from answers import assert_right
+from answers import all_right
 
 from course.lessons.nb21.puzzles.check_ap import average_precision
 
@@ -40,7 +39,4 @@ RIGHT = [
     ("21.check_ap", check_ap_of_seven_in_ten),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
+test_right_in_an_unusual_form = all_right(RIGHT)

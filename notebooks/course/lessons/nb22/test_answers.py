@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-import pytest
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 from course.lessons.nb22.puzzles.faults import faults
 
@@ -78,12 +77,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("22.faults", faults_of_two_zeros, None),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

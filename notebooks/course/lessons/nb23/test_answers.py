@@ -1,8 +1,7 @@
 """Answers to the exercises of notebook 23: right ones in an unusual form, and wrong ones that are nearly right."""
 
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 from torch.nn import functional as F
 
 RIGHT = [
@@ -24,12 +23,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 RIGHT = [
     ("27.poly_rates", lambda lr, factors, step, total: lr * np.array(factors) * max(0, 1 - step / total) ** 0.9),
@@ -37,12 +36,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

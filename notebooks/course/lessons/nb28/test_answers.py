@@ -3,9 +3,8 @@
 import zlib
 
 import numpy as np
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 RIGHT = [
     ("28.same", lambda a, b: (a.view(torch.int32) == b.view(torch.int32)).all()),
@@ -22,12 +21,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("28.ordered_sum", lambda arrived: float(np.sum([value for _, value in sorted(arrived)])), None),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)

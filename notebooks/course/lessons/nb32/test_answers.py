@@ -2,9 +2,8 @@
 
 from fractions import Fraction
 
-import pytest
 import torch
-from answers import assert_right, assert_wrong
+from answers import all_right, all_wrong
 
 RIGHT = [
     ("32.source", lambda i, size, output: Fraction((2 * i + 1) * size - output, 2 * output)),
@@ -25,12 +24,5 @@ WRONG = [  # with the name of the mistake, None where it has none
     ),
 ]
 
-
-@pytest.mark.parametrize(("key", "answer"), RIGHT)
-def test_right_in_an_unusual_form(key, answer):
-    assert_right(key, answer)
-
-
-@pytest.mark.parametrize(("key", "answer", "name"), WRONG)
-def test_nearly_right_is_wrong(key, answer, name):
-    assert_wrong(key, answer, name)
+test_right_in_an_unusual_form = all_right(RIGHT)
+test_nearly_right_is_wrong = all_wrong(WRONG)
