@@ -5,7 +5,8 @@ Each row was recorded on a GPU (tests/hardware), or shares a kernel with such a 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 
@@ -97,11 +98,14 @@ DTYPES: dict[str, tuple[Refusal, ...]] = {
     "median": (Refusal(COMPLEX, "Sort does not support complex dtypes on CPU"),),
     "nanmedian": (Refusal(COMPLEX, "Sort does not support complex dtypes on CPU"),),
     "native_dropout_backward": (_kernel("masked_scale", INTEGERS, COMPLEX, BOOL),),
-    "scatter_reduce": (  # a sum excepted
+    "scatter_reduce": (
         _kernel("scatter_reduce_exclude_input_init", _COMPLEX_HALF),
         _kernel("cuda_scatter_gather_base_kernel_func", BOOL, COMPLEX),
     ),
 }
+
+# A row of DTYPES holds where this is true of the arguments, by name.
+ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {"scatter_reduce": lambda given: given["reduce"] != "sum"}
 
 # Operators of the host that have no kernel for CUDA.
 ABSENT = frozenset(

@@ -24,6 +24,7 @@ class Limits:
         self._names = [argument.name for argument in schema.arguments]
         self._absent = self._name in refused.ABSENT
         self._dtypes = refused.DTYPES.get(self._name, ())
+        self._only_if = refused.ONLY_IF.get(self._name)
         self._arguments = arguments.CHECKS.get(self._name)
         self._checked = self._name in deterministic.CHECKED
 
@@ -38,7 +39,7 @@ class Limits:
             self._arguments(given)
         if self._checked and torch.are_deterministic_algorithms_enabled():
             deterministic.check(self._name, given)
-        if self._dtypes and given.get("reduce") != "sum":
+        if self._dtypes and (self._only_if is None or self._only_if(given)):
             self._check_dtype(given)
 
     def _check_dtype(self, given: dict[str, Any]) -> None:
