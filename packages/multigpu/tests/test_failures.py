@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import re
 import subprocess
 import sys
@@ -373,6 +374,38 @@ def test_explain_says_that_it_knows_nothing(capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr()
     assert shown.out == "" and "knows nothing about this text" in shown.err
     assert not any(f"  {name}:" in shown.err for name in IDS)
+
+
+def test_explain_prints_json_with_the_lines_that_decided(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 4])"
+    log = f"step 7\nTraceback (most recent call last):\n  File 'a.py', line 3, in step\n{message}\nbye\n"
+    assert explain.main(["--json", log]) == 0
+    said = json.loads(capsys.readouterr().out)
+    first = said["entries"][0]
+    assert (said["found"], first["entry"], first["decided_by"]) == ("sure", "batch-of-one", [message])
+    assert (first["fix"], first["cause"]) == (IDS["batch-of-one"].fix, IDS["batch-of-one"].cause)
+    assert first["sources"][0]["url"] == IDS["batch-of-one"].threads[0].url
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "code", "answered"),
+    [
+        ("roi-index", "named", 0, True),
+        ("training is stuck", "guess", 0, True),
+        ("FSDP", "topic", 0, False),
+        ("two-device", "near", 1, False),
+        ("EQUIVOCATION", "unknown", 1, False),
+    ],
+)
+def test_json_says_how_the_entries_were_found(
+    text: str, how: str, code: int, answered: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only an answer has causes and fixes: an agent could take those of a neighbour for one."""
+    assert explain.main(["--json", text]) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["found"] == how and bool(said["meaning"])
+    assert all(("fix" in entry) == answered for entry in said["entries"])
+    assert bool(said["entries"]) == (how != "unknown")
 
 
 @pytest.mark.parametrize(

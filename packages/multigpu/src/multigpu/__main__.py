@@ -1,4 +1,4 @@
-"""The command line: `python -m multigpu lint | explain | doctor`."""
+"""The command line: `python -m multigpu lint | explain | doctor | serve`."""
 
 import importlib
 import sys
@@ -9,6 +9,7 @@ from multigpu import __version__
 COMMANDS = {
     "lint": "find the lines of your code that go wrong on several GPUs",
     "explain": "print the cause and the fix of an error text or a traceback",
+    "serve": "answer an agent through the Model Context Protocol, on standard input and output",
     "doctor": "check whether PyTorch works on this machine, and say how to mend what does not",
 }
 USAGE = """\

@@ -2,18 +2,17 @@
 
 import argparse
 import codecs
-import difflib
+import json
 import sys
 import textwrap
 from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
-from multigpu.failures.match import answer
-from multigpu.failures.question import nearest, topic
+from multigpu.failures.lookup import Found, look_up
+from multigpu.failures.record import record
 from multigpu.shown import show
 
 NO_MATCH, BAD_INPUT = 1, 2
-SHOWN = 3  # one traceback seldom has more than one cause: the first is explained, two more are named by their titles
 GUESS = "This text holds no sure sign of an entry. A guess, by its words; paste the whole traceback for an answer:\n"
 TOPIC = "This names a topic and not a failure. A guess: it is one of these; name it, or paste the message:\n"
 UNKNOWN = 'the catalogue knows nothing about this text; "--list" names all its entries'
@@ -28,7 +27,14 @@ def main(argv: list[str] | None = None) -> int:
         help="an error message, a question in your own words, a file with a log or a traceback, or the name of an "
         "entry of the catalogue; without it, the text is read from standard input",
     )
-    parser.add_argument("--list", action="store_true", help="print the name and the title of every entry")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--list", action="store_true", help="print the name and the title of every entry")
+    forms.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object: how the entries were found, and of each the cause, check, repair and sources, and "
+        "the lines of the text that decided",
+    )
     options = parser.parse_args(argv)
     if options.list:
         show("\n".join(f"{entry.id:26}{entry.title} ({entry.mark})" for entry in catalogue()))
@@ -44,7 +50,11 @@ def main(argv: list[str] | None = None) -> int:
     if not text.strip():
         print('nothing to explain; give an error text in quotes, a file, or "--list"', file=sys.stderr)
         return BAD_INPUT
-    return _answer(text)
+    found = look_up(text)
+    if options.json:
+        show(json.dumps(record(found), indent=1, ensure_ascii=False))
+        return 0 if found.answered or found.how == "topic" else NO_MATCH
+    return _answer(found)
 
 
 def _text(given: str) -> str:
@@ -69,33 +79,22 @@ def _missing(text: str) -> bool:
     return " " not in name and "\n" not in name and name.endswith((".log", ".txt", ".out", ".err"))
 
 
-def _answer(text: str) -> int:
-    named = [entry for entry in catalogue() if entry.id == text.strip()]
-    if about := topic(text):
-        show("\n".join([TOPIC, *(f"{entry.id:26}{entry.title}" for entry in about)]))
+def _answer(found: Found) -> int:
+    if found.answered:
+        guess = [GUESS] if found.how == "guess" else []
+        also = [f"also possible: {entry.id}: {entry.title}" for entry in found.entries[1:]]
+        show("\n".join([*guess, told(found.entries[0]), *([""] if also else []), *also]))
         return 0
-    said = answer(text)
-    found = named or said.entries
-    meant = _misspelt(text.strip())
-    if not found or (meant and not said.sure and not named):
-        near = [entry for entry in catalogue() if entry.id in meant] or nearest(text)
-        if not near:
-            print(UNKNOWN, file=sys.stderr)
-            return NO_MATCH
-        print("no entry of the catalogue matches. Nearest:", file=sys.stderr)
-        for entry in near:
-            print(f"  {entry.id}: {entry.title}", file=sys.stderr)
+    if found.how == "topic":
+        show("\n".join([TOPIC, *(f"{entry.id:26}{entry.title}" for entry in found.entries)]))
+        return 0
+    if found.how == "unknown":
+        print(UNKNOWN, file=sys.stderr)
         return NO_MATCH
-    guess = [] if named or said.sure else [GUESS]
-    also = [f"also possible: {entry.id}: {entry.title}" for entry in found[1:SHOWN]]
-    show("\n".join([*guess, told(found[0]), *([""] if also else []), *also]))
-    return 0
-
-
-def _misspelt(name: str) -> list[str]:
-    """Names of entries that are nearly this one. A long text is not one, and comparing its letters takes seconds."""
-    names = [entry.id for entry in catalogue()]
-    return difflib.get_close_matches(name, names, n=SHOWN, cutoff=0.8) if len(name) <= 2 * max(map(len, names)) else []
+    print("no entry of the catalogue matches. Nearest:", file=sys.stderr)
+    for entry in found.entries:
+        print(f"  {entry.id}: {entry.title}", file=sys.stderr)
+    return NO_MATCH
 
 
 def told(entry: Failure) -> str:

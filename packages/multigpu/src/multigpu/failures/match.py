@@ -22,10 +22,17 @@ PLACES = [(re.compile(bounded(place["pattern"]), re.IGNORECASE), place["entries"
 
 @dataclass(frozen=True)
 class Answer:
-    """Entries, the likeliest first; `sure` if the text holds a message of the first, and ends in no unknown error."""
+    """Entries, the likeliest first, and how they were found.
+
+    Attributes:
+        entries: the entries.
+        sure: whether the text holds a message of the first entry, and ends in no unknown error.
+        lines: for each entry the lines of the text that its message is in; none for a guess by words.
+    """
 
     entries: tuple[Failure, ...]
     sure: bool
+    lines: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class _Fit:
     """A pattern of an entry that fits a text: how much it demands, and in what kind of line it ends."""
 
     entry: Failure
+    lines: tuple[str, ...]
     letters: int
     told: bool
     last: bool
@@ -51,9 +59,17 @@ def answer(text: str) -> Answer:
     raised = any(line.raised and not line.warned for line in lines) or reading.TRACEBACK in text
     sure = [fit for fit in fits if fit.told and not fit.doubtful and not (fit.warned and raised)]
     if sure and not _last_is_unknown(lines, sure):
-        return Answer(tuple(fit.entry for fit in sorted(sure, key=_precedence)), sure=True)
-    guesses = [fit.entry for fit in sorted(fits, key=_precedence)] or (_guesses(text, lines) if _ours(text) else [])
-    return Answer(tuple(guesses), sure=False)
+        return _answered(sure, sure=True)
+    if fits:
+        return _answered(fits, sure=False)
+    guesses = tuple(_guesses(text, lines)) if _ours(text) else ()
+    return Answer(guesses, sure=False, lines=((),) * len(guesses))
+
+
+def _answered(fits: list[_Fit], sure: bool) -> Answer:
+    """The answer by these fits, in their order."""
+    ordered = sorted(fits, key=_precedence)
+    return Answer(tuple(fit.entry for fit in ordered), sure, tuple(fit.lines for fit in ordered))
 
 
 def matching(text: str) -> list[Failure]:
@@ -84,9 +100,11 @@ def _fits(lines: list[Line], several: bool, others: bool) -> list[_Fit]:
             return None
         number = bisect_left(ends, found.end())
         line = lines[number]
+        first = bisect_left(ends, found.start() + 1)
+        decided = tuple(read.text for read in lines[first : number + 1] if read.text)
         said = line.told or bool(_compiled(pattern).search(told))
         letters = len(re.sub(r"\\.|\W", "", pattern))
-        return _Fit(entry, letters, said, number >= last >= 0, line.warned, doubtful)
+        return _Fit(entry, decided, letters, said, number >= last >= 0, line.warned, doubtful)
 
     best = []
     for entry in catalogue():
