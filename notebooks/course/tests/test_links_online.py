@@ -12,7 +12,7 @@ import yaml
 
 from course.kit.files import NOTEBOOKS
 from course.tools import links
-from course.tools.links import BOOTSTRAP, bring, cited, is_bootstrap, linked, main
+from course.tools.links import BOOTSTRAP, PASTED, bring, cited, is_bootstrap, linked, main, pinned
 
 ROOT = NOTEBOOKS.parent
 FIRST = NOTEBOOKS / "00_start_here.ipynb"
@@ -48,6 +48,24 @@ def test_the_citation_has_the_address_or_no_word_of_it():
     assert "repository-code" not in before
     assert after == {**before, "repository-code": "https://github.com/you/fork"}
     assert cited(cited(citation, "me/it"), "") == cited(citation, "")
+
+
+def test_what_is_pasted_has_an_address_and_a_version():
+    workflow, hook = (
+        pinned(path.read_text(encoding="utf-8"), before, "me/it", "v1.2") for path, before in PASTED.items()
+    )
+    assert "git+https://github.com/me/it@v1.2#subdirectory=packages/vgpu" in workflow
+    assert "- repo: https://github.com/me/it\n  rev: v1.2\n" in hook
+    for page, before in zip((workflow, hook), PASTED.values(), strict=True):
+        gone = pinned(page, before, "", "")
+        assert "me/it" not in gone and "v1.2" not in gone and gone.count("OWNER/NAME") >= 1
+        assert pinned(gone, before, "me/it", "v1.2") == page
+
+
+def test_the_newest_version_is_a_tag_or_a_commit():
+    version = links.newest_version()
+    found = subprocess.run(["git", "cat-file", "-t", version], cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout.strip() in ("commit", "tag")
 
 
 def test_the_cell_comes_before_the_first_one_and_goes_without_a_trace(copy):

@@ -5,11 +5,13 @@
 
 README gets the links and the `git clone` before its first command, CITATION.cff the address, and every notebook a cell
 before its first one, which brings the course along on Colab and Kaggle, where a notebook arrives alone. Without an
-address there are no links, because they would lead nowhere.
+address there are no links, because they would lead nowhere. What other projects paste, a workflow of GitHub's and
+a hook of pre-commit, gets the address and a version, or placeholders for both.
 """
 
 import argparse
 import re
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -20,6 +22,12 @@ from course.tools.store import normal_form, write
 
 README = NOTEBOOKS.parent / "README.md"
 CITATION = NOTEBOOKS.parent / "CITATION.cff"
+# What other projects paste, and the words before address and version there.
+PASTED = {
+    NOTEBOOKS.parent / "packages" / "vgpu" / "docs" / "pytest.md": (r"git\+https://github\.com/", "@"),
+    NOTEBOOKS.parent / "packages" / "multigpu" / "docs" / "linter.md": (r"- repo: https://github\.com/", r"\n  rev: "),
+}
+NOWHERE, NO_VERSION = "OWNER/NAME", "COMMIT"
 TAG = "bootstrap"  # of the cell, which the rules do not count
 SKIPPED = ["nbval-skip", "skip-execution"]  # tags for nbval, and for what stores the notebooks: numbers of cells stay
 PLACE = r"(?<=<!-- {name}: written by notebooks/course/tools/links.py -->\n).*?(?=<!-- end of {name} -->)"
@@ -56,13 +64,21 @@ def main(argv: list[str] | None = None) -> None:
     """Write the links and the cells, or take them away."""
     parser = argparse.ArgumentParser(prog="python -m course links", description=__doc__.partition("\n")[0])
     parser.add_argument("--repo", type=repository, help="owner/name at GitHub; without it the links go")
-    repo = parser.parse_args(argv).repo or ""
+    parser.add_argument(
+        "--rev", help="the tag or commit that other projects paste (default: the newest tag, else the commit of now)"
+    )
+    options = parser.parse_args(argv)
+    repo = options.repo or ""
     for path, renewed in ((README, linked), (CITATION, cited)):
         path.write_text(renewed(path.read_text(encoding="utf-8"), repo), encoding="utf-8", newline="\n")
+    version = (options.rev or newest_version()) if repo else ""
+    for path, before in PASTED.items():
+        path.write_text(pinned(path.read_text(encoding="utf-8"), before, repo, version), encoding="utf-8", newline="\n")
     paths = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
     for path in paths:
         bring(path, repo)
-    print(f"README.md, CITATION.cff and {len(paths)} notebooks: links to {repo}" if repo else "the links are gone")
+    told = f"README.md, CITATION.cff, {len(PASTED)} pages at {version} and {len(paths)} notebooks: links to {repo}"
+    print(told if repo else "the links are gone")
 
 
 def repository(name: str) -> str:
@@ -89,6 +105,29 @@ def cited(citation: str, repo: str) -> str:
     without = re.sub(r"^repository-code: .*\n", "", citation, flags=re.MULTILINE)
     line = f'repository-code: "https://github.com/{repo}"\n' if repo else ""
     return without.replace("\nlicense: ", f"\n{line}license: ", 1)
+
+
+def newest_version() -> str:
+    """The newest tag of this clone, or its commit where it has none."""
+    tag = subprocess.run(["git", "describe", "--tags", "--abbrev=0"], cwd=NOTEBOOKS, capture_output=True, text=True)
+    if tag.returncode == 0:
+        return tag.stdout.strip()
+    commit = ["git", "rev-parse", "HEAD"]
+    return subprocess.run(commit, cwd=NOTEBOOKS, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def pinned(page: str, before: tuple[str, str], repo: str, version: str) -> str:
+    """A page with an address and a version in what other projects paste, or with placeholders.
+
+    Args:
+        page: its text.
+        before: expressions for what is before the address, and between it and the version.
+        repo: owner/name, or an empty text.
+        version: a tag or a commit.
+    """
+    place = rf"({before[0]})[\w.-]+/[\w.-]+({before[1]})[\w./-]+"
+    given = repo or NOWHERE, version or NO_VERSION
+    return re.sub(place, lambda found: f"{found[1]}{given[0]}{found[2]}{given[1]}", page)
 
 
 def bring(path: Path, repo: str) -> None:

@@ -106,6 +106,12 @@ class TestAutostart:
         assert "does nothing" in run(bare, "-m", "vgpu", "autostart", "--remove").stdout
         assert "does nothing" in run(bare, "-m", "vgpu", "autostart", "--remove").stdout
 
+    @pytest.mark.parametrize("isolated", [(), ("-I",)])
+    def test_a_line_that_was_left_behind_does_nothing(self, isolated):
+        code = f"exec({autostart.LINE!r}); print('fine')"
+        done = run(sys.executable, "-S", *isolated, "-c", code, VGPUS="4")  # -S: without the packages
+        assert (done.stdout, done.stderr) == ("fine\n", "")
+
     def test_nobody_has_it_after_an_installation_alone(self):
         """The package has no file that an interpreter would read by itself."""
         assert not list(Path(vgpu.__file__).parent.rglob("*.pth"))

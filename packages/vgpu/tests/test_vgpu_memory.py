@@ -249,7 +249,8 @@ class TestCapacity:
         assert subprocess.run(command, capture_output=True, text=True, timeout=600).stdout.split() == ["64", "64"]
 
     @pytest.mark.parametrize(
-        ("text", "nbytes"), [(4096, 4096), ("4096", 4096), ("1.5k", 1536), ("2 MB", 2 * MIB), ("3GiB", 3 << 30)]
+        ("text", "nbytes"),
+        [(4096, 4096), ("4096", 4096), ("1.5k", 1536), ("2m", 2 * MIB), ("2 MB", 2_000_000), ("3GiB", 3 << 30)],
     )
     def test_amounts(self, text, nbytes):
         assert memory.parse_bytes(text) == nbytes

@@ -188,6 +188,22 @@ class TestCommandLine:
         done = run("--force", "nowhere.py", env=quiet)
         assert (done.returncode, done.stderr) == (2, "python -m vgpu: error: no such file: nowhere.py\n")
 
+    @pytest.mark.parametrize(("program", "text"), [(("-c", "PROGRAM"), ""), (("-",), "PROGRAM")])
+    def test_a_text_is_run_as_python_runs_it(self, program, text):
+        told = "import sys, torch; print(__name__, sys.argv, torch.ones(1, device='cuda:2').device)"
+        command = [
+            sys.executable,
+            "-m",
+            "vgpu",
+            "--gpus",
+            "3",
+            *(part.replace("PROGRAM", told) for part in program),
+            "x",
+        ]
+        given = text.replace("PROGRAM", told)
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=600)
+        assert done.stdout == "__main__ ['-c', 'x'] cuda:2\n".replace("-c", program[0]), done.stderr
+
     def test_the_version(self, capsys):
         with pytest.raises(SystemExit) as stopped:
             command_line.main(["--version"])

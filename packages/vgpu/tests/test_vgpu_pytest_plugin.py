@@ -5,9 +5,12 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from vgpu.observing import pytest_run
 
 PLUGIN = "vgpu.pytest_plugin"
 INSTALLED = any(e.value == PLUGIN for e in importlib.metadata.entry_points(group="pytest11"))
@@ -197,10 +200,67 @@ def test_what_is_expected_fails_no_run_and_workers_of_xdist_tell_the_same(suite)
     assert done.returncode == 0 and "cannot be rewritten" not in done.stdout
 
 
-@pytest.mark.parametrize("option", ["--vgpus-no-skips", pytest.param("--vgpus-strict", marks=pytest.mark.exhaustive)])
-def test_a_gate_without_gpus_is_a_usage_error(tmp_path, option):
-    done = run_pytest(tmp_path, option)
-    assert done.returncode == 4 and f"{option} needs --vgpus N: this session has no virtual GPUs" in done.stderr
+FEW = """
+import torch
+
+def test_it():
+    torch.ones(1, device="cuda" if torch.cuda.device_count() > 2 else "cpu")
+
+def test_the_other():
+    torch.ones(1, device="cuda")
+"""
+
+
+def test_a_run_fails_where_too_few_tests_ran_on_gpus(tmp_path):
+    (tmp_path / "test_few.py").write_text(FEW)
+    done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "2")
+    assert done.returncode == 1 and "2 passed" in done.stdout
+    assert "vgpu: 1 test ran on virtual GPUs, fewer than --vgpus-min 2" in done.stdout.splitlines()
+    done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "1")
+    assert done.returncode == 0 and "vgpu: 1 test ran on virtual GPUs" in done.stdout.splitlines()
+
+
+@pytest.mark.exhaustive
+def test_no_test_at_all_is_too_few_and_a_list_of_tests_is_not(tmp_path):
+    assert run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "1").returncode == 1
+    (tmp_path / "test_few.py").write_text(FEW)
+    assert run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "2", "--collect-only").returncode == 0
+    done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "0")
+    assert done.returncode == 4 and "--vgpus-min must be at least 1, got 0" in done.stderr
+
+
+def test_folders_that_killed_sessions_left_are_removed_after_a_day(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, new, other = (tmp_path / name for name in ("vgpu-record-a", "vgpu-record-b", "else"))
+    for folder in (old, new, other):
+        folder.mkdir()
+        (folder / "1.jsonl").touch()
+    for folder in (old, other):
+        os.utime(folder, (0, 0))
+    pytest_run._sweep()
+    assert [folder.exists() for folder in (old, new, other)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--vgpus-no-skips",),
+        ("--vgpus-memory", "64MiB"),
+        *(
+            pytest.param(option, marks=pytest.mark.exhaustive)
+            for option in (
+                ("--vgpus-strict",),
+                ("--vgpus-min", "3"),
+                ("--vgpus-profile", "t4"),
+                ("--vgpus-errors", "late"),
+            )
+        ),
+    ],
+)
+def test_an_option_without_gpus_is_a_usage_error(tmp_path, option):
+    done = run_pytest(tmp_path, *option)
+    assert done.returncode == 4 and f"{option[0]} needs --vgpus N: this session has no virtual GPUs" in done.stderr
+    assert run_pytest(tmp_path, VGPUS_MEMORY="64MiB").returncode == 5  # a variable asks for nothing: no tests, no error
 
 
 def test_programs_that_a_marked_test_starts_have_its_machine(tmp_path):

@@ -1,5 +1,6 @@
 """Every public name of torch.cuda and torch.accelerator works or says that it is not simulated."""
 
+import importlib
 import inspect
 import types
 
@@ -139,3 +140,9 @@ def test_instances_can_still_be_asked_for():
     assert not isinstance(3, torch.cuda.CUDAGraph)
     with pytest.raises(NotImplementedError, match=r"torch\.cuda\.CUDAGraph is not simulated by virtual GPUs"):
         torch.cuda.CUDAGraph()
+
+
+def test_every_build_of_pytorch_says_that_it_has_cuda():
+    assert int(torch.version.cuda.split(".")[0]) >= 12 and torch.backends.cuda.is_built()
+    trees = importlib.import_module("torch._inductor.cudagraph_trees")  # takes names that builds without CUDA lack
+    assert callable(trees.AllocatorState)

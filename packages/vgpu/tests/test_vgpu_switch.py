@@ -12,6 +12,7 @@ import torch
 
 import vgpu
 from vgpu import switch
+from vgpu.base.errors import Notice
 from vgpu.base.patches import Patches
 
 OWNERS = (
@@ -166,6 +167,32 @@ def test_enabling_twice_keeps_the_current_device():
         torch.cuda.set_device(1)
         vgpu.enable(2)
         assert torch.cuda.current_device() == 1
+
+
+def test_a_smaller_machine_names_the_gpus_whose_tensors_it_leaves():
+    with vgpu.virtual_gpus(4):
+        kept = torch.ones(1, device="cuda:3")
+        with pytest.warns(Notice, match="of 4 GPUs 2 are left, and there are tensors on cuda:3"):
+            vgpu.enable(2)
+        del kept
+        vgpu.enable(4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.ones(1, device="cuda:3")
+            vgpu.enable(3)
+
+
+def test_programs_that_it_starts_have_the_gpus_until_it_is_switched_off():
+    ask = [sys.executable, "-c", "import torch; print(torch.cuda.device_count(), torch.cuda.mem_get_info()[1] >> 20)"]
+    before = dict(os.environ)
+    with vgpu.virtual_gpus(3, memory="64MiB"):
+        assert subprocess.run(ask, capture_output=True, text=True, timeout=600).stdout == "3 64\n"
+        with vgpu.virtual_gpus(2, profile="t4"):
+            assert os.environ["VGPUS"] == "2" and "VGPUS_MEMORY" not in os.environ
+        assert os.environ["VGPUS"] == "3" and os.environ["VGPUS_MEMORY"] == str(64 << 20)
+        os.environ["VGPUS_MEMORY"] = "1GiB"  # what a program sets since then is its own
+    assert os.environ.pop("VGPUS_MEMORY") == "1GiB"
+    assert dict(os.environ) == before
 
 
 def test_an_untested_torch_warns_once(monkeypatch: pytest.MonkeyPatch):

@@ -1,5 +1,9 @@
 """What is not simulated says so by name, in an error whose traceback has the line of the program."""
 
+import importlib
+import importlib.util
+import os
+import sys
 import traceback
 import warnings
 
@@ -110,6 +114,65 @@ def test_kernels_of_triton(tmp_path, monkeypatch):
 
     with pytest.raises(NotImplementedError, match=r"Triton kernels \(scale\); TRITON_INTERPRET=1"):
         vgpu_kernels.scale[(1,)](torch.ones(2, device="cuda"))
+
+
+KERNELS = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = places < n
+    tl.store(out + places, tl.load(x + places, mask=inside) + tl.load(y + places, mask=inside), mask=inside)
+
+tuned = triton.autotune([triton.Config({"BLOCK": size}) for size in (64, 128)], key=["n"])(add)
+
+def sums(device):
+    x, y = torch.rand(2, 200, device=device)
+    for kernel, sizes in ((add, {"BLOCK": 64}), (tuned, {})):
+        out = torch.zeros_like(x)
+        kernel[lambda given: (triton.cdiv(200, given["BLOCK"]),)](x, y, out, 200, **sizes)
+        yield out, x + y
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    """A file of kernels, which are defined where it is imported."""
+    pytest.importorskip("triton")
+    (tmp_path / "vgpu_sums.py").write_text(KERNELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "vgpu_sums", raising=False)
+    return lambda: importlib.import_module("vgpu_sums")
+
+
+def test_kernels_of_triton_are_interpreted_where_somebody_asks_for_it(kernels):
+    pytest.importorskip("numpy")
+    before = os.environ.get("TRITON_INTERPRET")
+    vgpu.enable(2, triton="interpret")
+    for out, expected in kernels().sums("cuda:1"):
+        assert out.device == torch.device("cuda", 1)
+        torch.testing.assert_close(out, expected)
+    vgpu.disable()
+    assert os.environ.get("TRITON_INTERPRET") == before
+
+
+def test_kernels_of_triton_that_would_be_tuned_are_refused_by_name(kernels):
+    module = kernels()
+    with pytest.raises(NotImplementedError, match=r"Triton kernels \(add\); TRITON_INTERPRET=1"):
+        module.tuned[(1,)](*torch.rand(3, 8, device="cuda"), 8)
+    vgpu.enable(2, triton="interpret")
+    with pytest.raises(NotImplementedError, match=r"Triton kernels \(add\), and this one was defined before"):
+        next(module.sums("cuda"))
+
+
+def test_an_unknown_way_to_run_kernels_is_named(monkeypatch):
+    with pytest.raises(ValueError, match="triton must be 'interpret', got 'compile'"):
+        vgpu.enable(2, triton="compile")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="triton='interpret' needs the package triton"):
+        vgpu.enable(2, triton="interpret")
 
 
 def test_everything_is_put_back():

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 _MARKER = (
-    "virtual_gpus(gpus=2, memory=None, profile=None, errors=None, random=None): run the test on this many virtual "
-    "GPUs, of this much memory, that are such GPUs, with errors of kernels 'early' or 'late', random numbers of 'cpu' "
-    "or 'cuda'"
+    "virtual_gpus(gpus=2, memory=None, profile=None, errors=None, random=None, triton=None): run the test on this "
+    "many virtual GPUs, of this much memory, that are such GPUs, with errors of kernels 'early' or 'late', random "
+    "numbers of 'cpu' or 'cuda', and, by triton='interpret', kernels of Triton that its interpreter runs"
 )
-_EACH = ("memory", "profile", "errors", "random")  # what is said of each GPU, by options and by the marker
+_EACH = ("memory", "profile", "errors", "random", "triton")  # what is said of each GPU, and by variables, too
+_GATES = ("min", "no_skips", "strict")
 _EXPECTED = (
     "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
     "found in, does not fail the run"
@@ -36,14 +37,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     memory = (
         "of each virtual GPU, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of the machine's)"
     )
-    group.addoption("--vgpus-memory", default=os.environ.get("VGPUS_MEMORY"), metavar="SIZE", help=memory)
+    group.addoption("--vgpus-memory", metavar="SIZE", help=memory)
     profile = "which GPU they are: t4, a100-40, a100-80, h100, h200, rtx4090 (default: VGPUS_PROFILE)"
-    group.addoption("--vgpus-profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=profile)
+    group.addoption("--vgpus-profile", metavar="GPU", help=profile)
     errors = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS)"
-    group.addoption("--vgpus-errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=errors)
+    group.addoption("--vgpus-errors", metavar="WHEN", help=errors)
     random = "whose random numbers they draw: cpu or cuda (default: VGPUS_RANDOM, else cpu)"
-    group.addoption("--vgpus-random", default=os.environ.get("VGPUS_RANDOM"), metavar="WHOSE", help=random)
+    group.addoption("--vgpus-random", metavar="WHOSE", help=random)
+    triton = (
+        "interpret: Triton's interpreter runs its kernels on the CPU (default: VGPUS_TRITON, else they are refused)"
+    )
+    group.addoption("--vgpus-triton", metavar="HOW", help=triton)
     group.addoption("--vgpus-force", action="store_true", help="accepted, and without effect")
+    group.addoption("--vgpus-min", type=int, metavar="N", help="fail if fewer than N tests ran on virtual GPUs")
     group.addoption(
         "--vgpus-no-skips", action="store_true", help="fail if a test that asks for GPUs was skipped, and name it"
     )
@@ -69,11 +75,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if _failed in config.stash:
         from vgpu.observing.pytest_run import Run
 
+        least = config.getoption("vgpus_min")
+        if least is not None and least < 1:
+            raise pytest.UsageError(f"--vgpus-min must be at least 1, got {least}: with it, no run could fail")
         config.pluginmanager.register(Run(config), "vgpu-run")
         return
-    for option in ("vgpus_no_skips", "vgpus_strict"):
-        if config.getoption(option):
-            raise pytest.UsageError(f"--{option.replace('_', '-')} needs --vgpus N: this session has no virtual GPUs")
+    for option in (*_EACH, *_GATES):
+        if config.getoption(f"vgpus_{option}") not in (None, False):
+            name = option.replace("_", "-")
+            raise pytest.UsageError(f"--vgpus-{name} needs --vgpus N: this session has no virtual GPUs")
 
 
 def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
@@ -83,36 +93,25 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
     import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
     import vgpu
-    from vgpu.machine import devices
 
     config.stash[_failed] = ""
     try:
         # `python -m vgpu -m pytest` was first, or the variable itself
-        if options.vgpus is not None or not vgpu.is_enabled():
+        chosen = any(getattr(options, f"vgpus_{name}") is not None for name in _EACH)
+        if options.vgpus is not None or chosen or not vgpu.is_enabled():
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 vgpu.enable(options.vgpus, **_chosen(options))
             config.stash[_said] = said.getvalue()
             config.add_cleanup(vgpu.disable)
     except (TypeError, ValueError, RuntimeError) as error:
         config.stash[_failed] = str(error)  # pytest reports errors of usage from `pytest_configure`
-        return
-    environment = _children_with(devices.total(), **_chosen(options))
-    config.add_cleanup(environment.undo)
 
 
 def _chosen(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of each GPU."""
-    return {name: getattr(options, f"vgpus_{name}") for name in _EACH}
-
-
-def _children_with(gpus: int, **machine: Any) -> pytest.MonkeyPatch:
-    """Let the programs that tests start (torchrun, subprocess) have this machine, too, until it is undone."""
-    from vgpu.starting.inherit import for_children
-
-    environment = pytest.MonkeyPatch()
-    for name, value in for_children(gpus, **machine).items():
-        environment.setenv(name, value)
-    return environment
+    """What the options say of each GPU, or the variables in their place."""
+    variables = {name: os.environ.get(f"VGPUS_{name.upper()}") for name in _EACH}
+    given = {name: getattr(options, f"vgpus_{name}") for name in _EACH}
+    return {name: variables[name] if given[name] is None else given[name] for name in _EACH}
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -133,11 +132,7 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     if not args and "gpus" not in kwargs:
         kwargs["gpus"] = devices.total() or 2
     with vgpu.virtual_gpus(*args, **kwargs) as found:
-        environment = _children_with(len(found), **{name: kwargs.get(name) for name in _EACH})
-        try:
-            yield found
-        finally:
-            environment.undo()
+        yield found
 
 
 @pytest.fixture

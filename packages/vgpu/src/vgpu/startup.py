@@ -15,9 +15,9 @@ from vgpu.starting import inherit
 def _enable() -> None:
     import vgpu
 
-    variables = (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS, inherit.RANDOM)
-    memory, profile, errors, random = map(os.environ.get, variables)
-    vgpu.enable(memory=memory, profile=profile, errors=errors, random=random)
+    variables = (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS, inherit.RANDOM, inherit.TRITON)
+    memory, profile, errors, random, triton = map(os.environ.get, variables)
+    vgpu.enable(memory=memory, profile=profile, errors=errors, random=random, triton=triton)
 
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.

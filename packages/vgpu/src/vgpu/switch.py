@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import warnings
 from collections.abc import Iterator
@@ -11,15 +12,17 @@ from collections.abc import Iterator
 import torch
 
 from vgpu.attention import scaled_dot_product
+from vgpu.base import errors as words
 from vgpu.base.patches import Patches
-from vgpu.compiling import compiler, fake, higher_order, torchscript
+from vgpu.compiling import compiler, fake, higher_order, kernels, torchscript
 from vgpu.cuda import legacy, snapshots, surface, unsimulated
 from vgpu.distributed import backends, batch_norm, comm, threads
 from vgpu.machine import contexts, devices, profiles, rng
 from vgpu.machine import memory as accounts
+from vgpu.machine import triton as interpreter
 from vgpu.observing import profiler
 from vgpu.operators import autocast, backward, dispatch, drawing, fft, otherwise, recurrent, vision
-from vgpu.starting import banner, processes
+from vgpu.starting import banner, inherit, processes
 from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
 TESTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
@@ -34,11 +37,13 @@ def enable(
     profile: str | None = None,
     errors: str | None = None,
     random: str | None = None,
+    triton: str | None = None,
 ) -> None:
     """Give this process `gpus` virtual GPUs, `cuda:0` to `cuda:gpus-1`, until `disable()`.
 
     A second call with the same number does nothing; with a different one it changes the machine. Real GPUs are hidden
-    until then, which one line on stderr says. No other thread may compute meanwhile, nor during `disable`: PyTorch's
+    until then, which one line on stderr says. Programs that this process starts have the GPUs, too, because its
+    environment names them. No other thread may compute meanwhile, nor during `disable`: PyTorch's
     dispatcher has no lock for kernels that come and go.
 
     Args:
@@ -52,23 +57,41 @@ def enable(
             in the CPU's words, or "late", at the next wait for the device, as on GPUs, whose context has then ended.
             By default early.
         random: whose random numbers they draw: "cpu", the default, or "cuda", which takes longer.
+        triton: "interpret" lets Triton's own interpreter run the kernels that are defined from now on, on the CPU; it
+            does not see what they do out of bounds, nor races. By default they are refused by name.
 
     Raises:
-        TypeError, ValueError: for a bad `gpus`, `memory`, `profile`, `errors` or `random`.
+        TypeError, ValueError: for a bad `gpus`, `memory`, `profile`, `errors`, `random` or `triton`.
     """
     gpus, capacity = check_gpus(gpus), accounts.parse_bytes(memory)
-    chosen = (capacity, profiles.check(profile), contexts.check(errors), rng.check(random))
+    chosen = (
+        capacity,
+        profiles.check(profile),
+        contexts.check(errors),
+        rng.check(random),
+        interpreter.check(triton),
+    )
     total, _, *now = _machine()
     if gpus == total and all(new in (None, old) for new, old in zip(chosen, now, strict=True)):
         return
     if not is_enabled():
         banner.say_what_is_hidden()
+    _say_what_is_left(gpus)
     # An empty value hides the real GPUs; read as a wish about virtual ones it would leave none.
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     start(gpus, visible if visible in ("", "-1") else None, *chosen)
 
 
-def start_if_changed(gpus: int, ignored: str | None) -> None:
+def _say_what_is_left(gpus: int) -> None:
+    """Warn of tensors on GPUs that a smaller machine no longer has: they go on computing, and nothing counts them."""
+    if any(accounts.held(ordinal)[0] for ordinal in range(gpus, devices.total())):
+        gc.collect()
+        lost = [f"cuda:{ordinal}" for ordinal in range(gpus, devices.total()) if accounts.held(ordinal)[0]]
+        if lost:
+            words.note(f"of {devices.total()} GPUs {gpus} are left, and there are tensors on {', '.join(lost)}")
+
+
+def start_if_changed(gpus: int, ignored: str | None = None) -> None:
     """`enable` for a program that chooses its machine itself, and says so itself where it hides real GPUs.
 
     A second call with the same arguments does nothing, so tensors and the current device stay as they are.
@@ -88,6 +111,7 @@ def start(
     profile: str | None = None,
     errors: str | None = None,
     random: str | None = None,
+    triton: str | None = None,
 ) -> None:
     """`enable` without its checks.
 
@@ -98,6 +122,7 @@ def start(
         profile: a name of `profiles.PROFILES`.
         errors: "early" or "late".
         random: a name of `rng.STREAMS`.
+        triton: "interpret", if Triton's interpreter runs its kernels.
 
     Raises:
         AttributeError: if this version of PyTorch lacks a name that would be replaced. Nothing is replaced then.
@@ -108,9 +133,11 @@ def start(
     profiles.configure(profile)
     contexts.configure(errors)
     rng.configure(random)
+    interpreter.configure(triton)
     accounts.configure(profiles.current().total_memory if capacity is None else capacity, gpus)
     try:
         _install(_patches)
+        _patches.on_restore(inherit.tell(inherit.for_children(gpus, capacity, profile, errors, random, triton)))
     except BaseException:
         disable()
         raise
@@ -153,6 +180,7 @@ def _install(patches: Patches) -> None:
     compiler.install(patches)
     fake.install(patches)
     higher_order.install(patches)
+    kernels.install(patches)
     torchscript.install(patches)
     profiler.install(patches)
     # What no file above provides.
@@ -169,6 +197,7 @@ def disable() -> None:
     profiles.configure(None)
     contexts.configure(None)
     rng.configure(None)
+    interpreter.configure(None)
 
 
 def is_enabled() -> bool:
@@ -184,6 +213,7 @@ def virtual_gpus(
     profile: str | None = None,
     errors: str | None = None,
     random: str | None = None,
+    triton: str | None = None,
 ) -> Iterator[list[torch.device]]:
     """Give the block `gpus` virtual GPUs (arguments as for `enable`); afterwards everything is as before.
 
@@ -191,7 +221,7 @@ def virtual_gpus(
         the devices, `[cuda:0, ...]`.
     """
     before = _machine()
-    enable(gpus, memory=memory, profile=profile, errors=errors, random=random)
+    enable(gpus, memory=memory, profile=profile, errors=errors, random=random, triton=triton)
     try:
         yield list(devices.PUBLIC[: devices.total()])
     finally:
@@ -201,9 +231,9 @@ def virtual_gpus(
             start(*before)
 
 
-def _machine() -> tuple[int, str | None, int, str | None, str | None, str]:
+def _machine() -> tuple[int, str | None, int, str | None, str | None, str, str | None]:
     """The machine of now, as arguments of `start`."""
-    chosen = accounts.capacity(), profiles.chosen(), contexts.chosen(), rng.chosen()
+    chosen = accounts.capacity(), profiles.chosen(), contexts.chosen(), rng.chosen(), interpreter.chosen()
     return devices.total(), devices.ignored(), *chosen
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 import torch
 
 from vgpu.base import errors
+from vgpu.base.builds import WITH_CUDA
 from vgpu.base.patches import Patches
 from vgpu.cuda import cudart
 from vgpu.machine import contexts, devices, memory, profiles, streams, waiting
@@ -23,10 +24,9 @@ _CUDA = torch.device("cuda")
 
 def install(patches: Patches) -> None:
     """Replace what both ask of C++, what the Python of `torch.cuda` looks up by itself, and streams and events."""
-    without_cuda = not torch.backends.cuda.is_built()
     for name, function in _cuda_functions().items():
         # A build without CUDA has none of these functions; one with CUDA must have them all.
-        patches.set(torch._C, f"_cuda_{name}", function, may_be_missing=without_cuda)
+        patches.set(torch._C, f"_cuda_{name}", function, may_be_missing=not WITH_CUDA)
     for name, function in _accelerator_functions().items():
         # torch 2.11 cannot empty the cache of the host's pinned memory yet.
         patches.set(torch._C, f"_accelerator_{name}", function, may_be_missing=name == "emptyHostCache")
@@ -34,6 +34,8 @@ def install(patches: Patches) -> None:
     _install_state(patches)
     _install_streams(patches)
     _install_answers(patches)
+    if not WITH_CUDA:
+        _install_build(patches)
 
 
 def _install_state(patches: Patches) -> None:
@@ -67,6 +69,7 @@ def _install_streams(patches: Patches) -> None:
         patches.set(module, "is_current_stream_capturing", lambda: False)
 
 
+_VERSION = "13.2"  # of CUDA, for builds without it
 _NCCL = (2, 30, 7)  # what torch 2.15 for CUDA 13.2 is built with
 
 
@@ -86,6 +89,15 @@ def _install_answers(patches: Patches) -> None:
     patches.set(torch.backends.cudnn, "is_acceptable", _is_for_cudnn)
     # Otherwise cuDNN would be asked for its packed RNN weights, and would look for a driver.
     patches.set(torch, "_use_cudnn_rnn_flatten_weight", lambda: False)
+
+
+def _install_build(patches: Patches) -> None:
+    """Let a build without CUDA say that it has it: programs take the version apart, or skip where none is built."""
+    patches.set(torch.version, "cuda", _VERSION)
+    patches.set(torch.backends.cuda, "is_built", lambda: True)
+    # PyTorch itself has these two stand-ins for such builds, and leaves them out where `is_built` is true.
+    patches.set(torch._C, "_cuda_CUDAAllocator_AllocatorState", type("AllocatorState", (), {}), may_be_missing=True)
+    patches.set(torch._C, "_set_cached_tensors_enabled", lambda enabled: None, may_be_missing=True)
 
 
 def _ordinal(device: Any) -> int:

@@ -71,7 +71,6 @@ def install(patches: Patches) -> None:
     patches.set(torch.futures.Future, "__init__", _without_devices(torch.futures.Future.__init__))
     patches.when_imported("torch.utils.cpp_extension", functools.partial(_install_extensions, patches))
     patches.when_imported("torch.cuda._sanitizer", functools.partial(_refuse_sanitizer, patches))
-    patches.when_imported("triton.runtime.jit", functools.partial(_install_triton, patches))
 
 
 def _refuse(patches: Patches, owner: Any, *names: str) -> None:
@@ -126,16 +125,6 @@ def _install_extensions(patches: Patches, extensions: Any) -> None:
         return compile_now(*args, **kwargs)
 
     patches.set(extensions, "_jit_compile", compile_unless_cuda)
-
-
-def _install_triton(patches: Patches, jit: Any) -> None:
-    """Refuse to run kernels of Triton, which would look for a driver; its interpreter does without this class."""
-
-    def run(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        name = getattr(self.fn, "__qualname__", self.fn)
-        raise errors.not_simulated(f"Triton kernels ({name}); TRITON_INTERPRET=1 lets Triton interpret them on the CPU")
-
-    patches.set(jit.JITFunction, "run", run)
 
 
 def _refusal(name: str, original: Any) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
+from vgpu.base.builds import WITH_CUDA
 from vgpu.base.patches import Patches
 from vgpu.machine import contexts, devices, waiting
 from vgpu.tensors.tensor import is_virtual, wrap
@@ -18,7 +19,7 @@ def install(patches: Patches) -> None:
     """Replace `torch._C._scatter`, `_gather`, `_broadcast`, `_broadcast_coalesced` and their `_out` forms."""
     functions = (scatter, scatter_out, gather, gather_out, broadcast, broadcast_out, broadcast_coalesced)
     # A build without CUDA has none of these functions; one with CUDA must have them all.
-    patches.functions(torch._C, "_", *functions, may_be_missing=not torch.backends.cuda.is_built())
+    patches.functions(torch._C, "_", *functions, may_be_missing=not WITH_CUDA)
     for flat in (torch._C._nn.flatten_dense_tensors, torch._C._nn.unflatten_dense_tensors):  # type: ignore[attr-defined]
         patches.set(torch._C._nn, flat.__name__, _on_host(flat))
     # torch.nn.parallel keeps one copy stream per device in a list as long as the first machine it saw.

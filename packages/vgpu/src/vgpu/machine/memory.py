@@ -317,7 +317,7 @@ def _by_pool(figures: dict[str, int]) -> dict[str, dict[str, int]]:
 
 
 def parse_bytes(memory: int | str | None) -> int | None:
-    """Bytes of `memory`: a number, or text such as "64MiB" (units count in 1024s); None stays None.
+    """Bytes of `memory`: a number, or text such as "64MiB" or "64M", in 1024s, or "64MB", in 1000s; None stays None.
 
     Raises:
         TypeError, ValueError: if it is not an amount of at least one block of the allocator.
@@ -329,7 +329,8 @@ def parse_bytes(memory: int | str | None) -> int | None:
     found = re.fullmatch(r"(-?\d+\.?\d*)\s*(b|([kmgt])(i?b)?)?", str(memory).strip().lower())
     if found is None:
         raise ValueError(f"memory must be a number of bytes or text such as '64MiB', got {memory!r}")
-    nbytes = int(float(found[1]) * 1024 ** ("kmgt".find(found[3] or "-") + 1))
+    step = 1000 if found[4] == "b" else 1024
+    nbytes = int(float(found[1]) * step ** ("kmgt".find(found[3] or "-") + 1))
     if nbytes < BLOCK:
         raise ValueError(f"memory must be at least {BLOCK} bytes, got {memory!r}")
     return nbytes

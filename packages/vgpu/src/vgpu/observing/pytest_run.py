@@ -1,4 +1,4 @@
-"""What a pytest session on virtual GPUs says at its end, and the two options that make it fail.
+"""What a pytest session on virtual GPUs says at its end, and the three options that make it fail.
 
 The facts come from all processes of the session (record.py): workers of xdist, spawned children, ranks of torchrun.
 """
@@ -10,7 +10,9 @@ import linecache
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,8 @@ from vgpu.starting import banner
 _ASKS = re.compile(r"gpu|cuda|nccl|accelerator|multi[ _-]?device|device_count|[2-9]\d* devices", re.IGNORECASE)
 # The opposite: a decorator that skips a test of the CPU because there are GPUs.
 _CPU_ONLY = re.compile(r"skip_?if\(\s*torch\.cuda\.(is_available\(\)\s*[,)]|device_count\(\)\s*>)", re.IGNORECASE)
+_PREFIX = "vgpu-record-"  # of the folder that the processes of a session write to
+_DAY = 24 * 60 * 60  # seconds
 _LEADING = 3  # lines above a call of `skip` that may say why it is reached
 
 
@@ -36,7 +40,8 @@ class Run:
         self.skipped: list[str] = []
         self.unsimulated: list[str] = []
         if not self.is_worker:
-            self.folder = tempfile.mkdtemp(prefix="vgpu-record-")
+            _sweep()
+            self.folder = tempfile.mkdtemp(prefix=_PREFIX)
             environment = pytest.MonkeyPatch()
             environment.setenv(record.FOLDER, self.folder)
             config.add_cleanup(environment.undo)
@@ -86,7 +91,12 @@ class Run:
 
     def _fails(self) -> bool:
         option = self.config.getoption
-        return bool((option("vgpus_no_skips") and self.skipped) or (option("vgpus_strict") and self.unsimulated))
+        gates = (option("vgpus_no_skips") and self.skipped) or (option("vgpus_strict") and self.unsimulated)
+        return bool(gates) or self._too_few()
+
+    def _too_few(self) -> bool:
+        least = self.config.getoption("vgpus_min")
+        return least is not None and len(self.used) < least and not self.config.getoption("collectonly")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         option = self.config.getoption
@@ -95,11 +105,23 @@ class Run:
         if option("vgpus_strict"):
             _list(terminalreporter, "met what virtual GPUs do not simulate (--vgpus-strict)", self.unsimulated)
         told = [f"{len(self.used)} test{'s' * (len(self.used) != 1)} ran on virtual GPUs"]
+        if self._too_few():
+            told[0] += f", fewer than --vgpus-min {option('vgpus_min')}"
         if self.skipped:
             told.append(f"skipped although they ask for GPUs: {len(self.skipped)}")
         if self.unsimulated:
             told.append(f"met what is not simulated: {len({_test(line) for line in self.unsimulated})}")
         terminalreporter.write_line(f"vgpu: {'; '.join(told)}", **({"red": True} if self._fails() else {}))
+
+
+def _sweep() -> None:
+    """Remove what sessions left behind that were killed, as by the time limit of a job."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            if time.time() - folder.stat().st_mtime > _DAY:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # a different session has removed it
 
 
 def _test(line: str) -> str:

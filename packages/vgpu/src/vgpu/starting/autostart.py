@@ -1,7 +1,8 @@
 """`python -m vgpu autostart --install`: from then on `VGPUS=4 python train.py` is virtual in this environment.
 
 A file of one line is added to the environment's site-packages, which every interpreter of it reads at start-up. Nobody
-who installs the package gets it without asking; `--remove` takes it away.
+who installs the package gets it without asking; `--remove` takes it away. pip does not know of the file, so remove it
+before you uninstall the package; where it is left behind, its line finds no package and does nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import argparse
 import sysconfig
 from pathlib import Path
 
-LINE = 'import os; os.environ.get("VGPUS") and __import__("vgpu.startup")\n'
+LINE = (
+    'import os; os.environ.get("VGPUS") and __import__("importlib.util").util.find_spec("vgpu")'
+    ' and __import__("vgpu.startup")\n'
+)
 
 
 def start_file() -> Path:

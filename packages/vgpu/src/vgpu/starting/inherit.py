@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
+from vgpu.machine import triton as interpreter
+
 GPUS, MEMORY, PROFILE = "VGPUS", "VGPUS_MEMORY", "VGPUS_PROFILE"
-ERRORS, RANDOM = "VGPUS_ERRORS", "VGPUS_RANDOM"
+ERRORS, RANDOM, TRITON = "VGPUS_ERRORS", "VGPUS_RANDOM", "VGPUS_TRITON"
 QUIET = "VGPUS_QUIET"  # 1: nobody needs to hear that real GPUs are hidden
 CHILDREN = str(Path(__file__).parents[1] / "children")
 
@@ -24,6 +27,7 @@ def for_children(
     profile: str | None = None,
     errors: str | None = None,
     random: str | None = None,
+    triton: str | None = None,
 ) -> dict[str, str]:
     """The variables to add to the environment of a process whose children are to have this machine.
 
@@ -33,11 +37,35 @@ def for_children(
         profile: which GPU they are, as in "h100".
         errors: when errors of kernels come, "early" or "late".
         random: whose random numbers they draw, "cpu" or "cuda".
+        triton: "interpret", if Triton's interpreter runs its kernels.
     """
     before = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHILDREN)]
     told = {GPUS: str(gpus), QUIET: "1", "PYTHONPATH": os.pathsep.join([CHILDREN, *before])}
-    chosen = {MEMORY: memory, PROFILE: profile, ERRORS: errors, RANDOM: random}
+    chosen = {MEMORY: memory, PROFILE: profile, ERRORS: errors, RANDOM: random, TRITON: triton}
+    if triton is not None:
+        chosen[interpreter.VARIABLE] = 1
     return told | {name: str(value) for name, value in chosen.items() if value is not None}
+
+
+def tell(variables: dict[str, str]) -> Callable[[], None]:
+    """Set variables in this process's environment, which its children get.
+
+    Returns:
+        what puts back the values from before, where nobody has changed the new ones since.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
+
+    def take_back() -> None:
+        for name, value in before.items():
+            if os.environ.get(name) != variables[name]:
+                continue
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+    return take_back
 
 
 def resume(environment: dict[str, str], call: bytes) -> None:

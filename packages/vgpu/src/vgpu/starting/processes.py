@@ -18,7 +18,7 @@ from torch.multiprocessing import reductions
 
 from vgpu.base import errors, record
 from vgpu.base.patches import Patches
-from vgpu.machine import contexts, devices, memory, profiles, rng
+from vgpu.machine import contexts, devices, memory, profiles, rng, triton
 from vgpu.starting import inherit
 from vgpu.tensors import storages, tensor
 
@@ -49,6 +49,7 @@ def install(patches: Patches) -> None:
             profiles.chosen(),
             contexts.chosen(),
             rng.chosen(),
+            triton.chosen(),
         )
         return data
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.utils._device import _device_constructors
 
+from vgpu.base.builds import WITH_CUDA
 from vgpu.base.patches import Patches
 from vgpu.machine import devices
 
@@ -23,7 +24,7 @@ def install(patches: Patches) -> None:
         return parse_to(*map(_named, args), **{k: _named(v) if k == "device" else v for k, v in kwargs.items()})
 
     patches.set(torch._C._nn, "_parse_to", _parse_to)
-    if torch.backends.cuda.is_built():
+    if WITH_CUDA:
         return
     patches.set(torch, "device", _Device)
     # Those of factories.py, which wrap another function, read integers themselves; export knows them by identity.
