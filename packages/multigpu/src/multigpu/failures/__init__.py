@@ -69,6 +69,9 @@ class Failure:
             message for a different reason. In a text that one of them fits, the entry is only a guess.
         words: regular expressions that find the entry in a question.
         symptoms: questions as people ask them.
+        printed_by: the library whose own words the message has, "torch" or "nccl": a test looks them up in the
+            installed one. "torch until 2.6": no newer version has them, which the test looks up as well.
+        fixed: the parts of the message that this library prints word by word, between names and numbers.
         after: ranks consequences behind causes: 0 is a cause, 1 what other ranks see of it, 2 a warning at the end of a
             run, 3 the report of the launcher.
         cause: why it happens.
@@ -106,6 +109,8 @@ class Failure:
     unless: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
+    printed_by: str = ""
+    fixed: tuple[str, ...] = ()
     after: int = 0
     check: str = ""
     program: str = ""
@@ -135,6 +140,6 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     values["threads"] = tuple(Thread(**thread) for thread in values.get("threads", ()))
-    for name in ("patterns", "generic", "unless", "older", "words", "symptoms", "terms"):
+    for name in ("patterns", "generic", "unless", "older", "words", "symptoms", "fixed", "terms"):
         values[name] = tuple(values.get(name, ()))
     return Failure(**values, chapter=chapter)
