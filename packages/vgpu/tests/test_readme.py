@@ -1,17 +1,22 @@
-"""The program of the README prints what its comment says."""
+"""The programs of the README print what their comments say."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import vgpu
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 
 
-def test_the_program_prints_its_comment(tmp_path):
-    (program,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+PROGRAMS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_program_prints_its_comment(program, tmp_path):
     (tmp_path / "program.py").write_text(program)
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, timeout=600)
     (expected,) = re.findall(r"print\(.*#\s*(.*)$", program, re.MULTILINE)

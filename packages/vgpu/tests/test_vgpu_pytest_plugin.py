@@ -35,6 +35,9 @@ def test_marker():
 class TestMarkedClass:
     def test_method(self, virtual_gpus):
         assert len(virtual_gpus) == 4
+
+    def test_ranks(self, vgpu_ranks):
+        assert vgpu_ranks(torch.distributed.get_rank)() == [0, 1, 2, 3]
 """
 
 
@@ -171,7 +174,7 @@ def write(folder: Path, session: int) -> None:
 def test_option_environment_fixture_and_marker(tmp_path, session, arguments, environment):
     write(tmp_path, session)
     done = run_pytest(tmp_path, *arguments, **environment)
-    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_suite_that_never_heard_of_them(suite):
@@ -280,7 +283,7 @@ def test_workers_of_xdist(tmp_path):
     pytest.importorskip("xdist")
     write(tmp_path, 2)
     done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-force", "-n", "2")
-    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("number", ["0", pytest.param("65", marks=pytest.mark.exhaustive)])

@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the names below, for programs that read types and run nothing
+    from vgpu.distributed.ranks import ranks as ranks
     from vgpu.machine.memory import fresh_memory as fresh_memory
     from vgpu.observing.strict import check_placement as check_placement
     from vgpu.observing.tracing import Trace as Trace
@@ -37,6 +38,7 @@ _MODULES = {
     "enable": "switch",
     "fresh_memory": "machine.memory",
     "is_enabled": "switch",
+    "ranks": "distributed.ranks",
     "start_if_changed": "switch",
     "trace": "observing.tracing",
     "virtual_gpus": "switch",

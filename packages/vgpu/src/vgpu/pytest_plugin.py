@@ -1,4 +1,4 @@
-"""The pytest plugin: `pytest --vgpus 2`, the fixture `virtual_gpus`, the marker `@pytest.mark.virtual_gpus(4)`.
+"""The pytest plugin: `pytest --vgpus 2`, the fixtures `virtual_gpus` and `vgpu_ranks`, the marker `virtual_gpus(4)`.
 
 Every pytest session on the machine loads this file, so it imports torch where somebody asks for GPUs and nowhere else.
 """
@@ -133,6 +133,14 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
         kwargs["gpus"] = devices.total() or 2
     with vgpu.virtual_gpus(*args, **kwargs) as found:
         yield found
+
+
+@pytest.fixture
+def vgpu_ranks(virtual_gpus: list[Any]) -> Any:
+    """`vgpu.ranks(n)` for the virtual GPUs of the test: `vgpu_ranks(function)(arguments)` runs on a rank for each."""
+    import vgpu
+
+    return vgpu.ranks(len(virtual_gpus))
 
 
 @pytest.fixture

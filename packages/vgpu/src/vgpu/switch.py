@@ -17,7 +17,7 @@ from vgpu.base.patches import Patches
 from vgpu.compiling import compiler, fake, higher_order, kernels, torchscript
 from vgpu.cuda import legacy, snapshots, surface, unsimulated
 from vgpu.distributed import backends, batch_norm, comm, threads
-from vgpu.machine import contexts, devices, profiles, rng
+from vgpu.machine import contexts, devices, profiles, ranks, rng
 from vgpu.machine import memory as accounts
 from vgpu.machine import triton as interpreter
 from vgpu.observing import profiler
@@ -191,7 +191,13 @@ processes.Switch.start = staticmethod(start)
 
 
 def disable() -> None:
-    """Take the virtual GPUs away and put back every attribute of PyTorch that was replaced."""
+    """Take the virtual GPUs away and put back every attribute of PyTorch that was replaced.
+
+    Raises:
+        RuntimeError: if a rank of `vgpu.ranks` calls it: the others are threads that use the same GPUs.
+    """
+    if ranks.here() is not None:
+        raise RuntimeError("a rank of vgpu.ranks cannot change the virtual GPUs: the other ranks use them, too")
     _patches.restore()
     devices.configure(0, None)
     profiles.configure(None)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 
 from vgpu.base import errors
+from vgpu.machine import ranks
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
@@ -21,7 +22,7 @@ _ENDED = "a context has ended"
 _MOST = 1000  # lines of one kernel: CUDA's buffer for them is limited, too
 
 _chosen: list[str | None] = [None]
-_ended: dict[int, bool] = {}  # devices whose context has ended, and whether the host has noticed
+_of_process: dict[int, bool] = {}  # devices whose context has ended, and whether the host has noticed
 watched: set[str] = set()  # why operators must say for which device they run and wait; mostly empty
 begin: list[Callable[[], None]] = []  # called when they must begin to: dispatch.py has them ask nothing until then
 
@@ -65,8 +66,17 @@ def watch(why: str, wanted: bool) -> None:
 
 def revive() -> None:
     """Give every device a new context, as a new process has it."""
-    _ended.clear()
+    _of_process.clear()
     watch(_ENDED, False)
+
+
+def forget_ranks() -> None:
+    """Watch no longer for what ended in ranks that were threads: each had contexts of its own."""
+    watch(_ENDED, bool(_of_process))
+
+
+def _ended() -> dict[int, bool]:
+    return ranks.own("contexts", dict, _of_process)
 
 
 def end(ordinal: int, lines: list[str], at_once: bool = False) -> None:
@@ -77,9 +87,10 @@ def end(ordinal: int, lines: list[str], at_once: bool = False) -> None:
         lines: one for each thread that failed.
         at_once: True where the host notices in the same call.
     """
-    if ordinal not in _ended:  # else no kernel runs any more
+    ended = _ended()
+    if ordinal not in ended:  # else no kernel runs any more
         print(*lines[:_MOST], sep="\n", file=sys.stderr, flush=True)
-        _ended[ordinal] = False
+        ended[ordinal] = False
         watch(_ENDED, True)
     if at_once or os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
         reach(ordinal)
@@ -87,17 +98,18 @@ def end(ordinal: int, lines: list[str], at_once: bool = False) -> None:
 
 def has_ended(ordinal: int) -> bool:
     """True where a kernel has failed, whether or not the host knows."""
-    return ordinal in _ended
+    return ordinal in _ended()
 
 
 def launch(ordinal: int) -> None:
     """Raise if the host knows that the context of a device has ended."""
-    if _ended.get(ordinal):
+    if _ended().get(ordinal):
         raise errors.device_assert() from None
 
 
 def reach(ordinal: int) -> None:
     """Raise if the context of a device has ended: the host has caught up with it."""
-    if ordinal in _ended:
-        _ended[ordinal] = True
+    ended = _ended()
+    if ordinal in ended:
+        ended[ordinal] = True
         raise errors.device_assert() from None

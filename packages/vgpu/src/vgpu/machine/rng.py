@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices
+from vgpu.machine import devices, ranks
 
 _STATE = struct.Struct("<QQ")  # seed and offset
 _STEP = 4  # an operator of CUDA's advances the offset by a multiple of this
@@ -42,6 +42,10 @@ _TAKE_GENERATORS = (
     "multinomial",
     "normal",
     "poisson",
+    "rrelu_with_noise",
+    "rrelu_with_noise_",
+    "_sample_dirichlet",
+    "_standard_gamma",
 )
 
 
@@ -56,6 +60,8 @@ _chosen = [STREAMS[0]]
 _lock = threading.RLock()
 _BARE = torch.device("cuda")
 _generators: dict[int, VirtualGenerator] = {}
+_default = torch.default_generator
+_stand_ins: list[Any] = []  # for the CPU's default generator, while ranks are threads
 CPUGenerator = torch.Generator
 
 
@@ -233,30 +239,50 @@ def _refuse_on_cpu(patches: Patches) -> None:
             if "out" not in overload and any(a.name == "generator" for a in op._schema.arguments):
                 qualified = name if overload == "default" else f"{name}.{overload}"
                 patches.kernel(qualified, _on_cpu(op.redispatch), "BackendSelect")
+    in_order = torch.ops.aten.randperm.generator_out  # in which every form of `randperm` ends
+    patches.kernel("randperm.generator_out", _on_cpu(in_order.redispatch), "BackendSelect")
 
 
 def _on_cpu(redispatch: Callable) -> Callable:
     cpu_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
     def draw(*args: Any, generator: Any = None, **kwargs: Any) -> Any:
-        backend = next((x.device.type for x in args if isinstance(x, torch.Tensor)), "cpu")
+        given = (*args, *kwargs.values())
+        backend = next((x.device.type for x in given if isinstance(x, torch.Tensor)), "cpu")
         if backend != "cpu":  # meta, say: none of our business
             keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, torch._C._dispatch_key_for_device(backend)))
             return redispatch(keys, *args, generator=generator, **kwargs)
         if generator is not None and not _drawing.inside and generator._cdata in _known:
             raise RuntimeError("Expected a 'cpu' device type for generator but found 'cuda'")
+        if ranks.here() is not None and not _drawing.inside and _is_default(generator):
+            generator = of_cpu()
         return redispatch(cpu_keys, *args, generator=generator, **kwargs)
 
     return draw
 
 
+def of_cpu() -> CPUGenerator:
+    """The CPU's default generator: that of the process, or of this rank where ranks are threads."""
+    return ranks.own("generator of the CPU", CPUGenerator, _default)
+
+
+def stands_for_default(generator: CPUGenerator | None) -> None:
+    """Let a generator mean the CPU's default one where operators are given it, or (None) no longer any."""
+    _stand_ins[:] = [] if generator is None else [generator]
+
+
+def _is_default(generator: Any) -> bool:
+    return generator is None or any(generator._cdata == one._cdata for one in _stand_ins)
+
+
 def generator(ordinal: int) -> VirtualGenerator:
     """The default generator of one device."""
-    if ordinal not in _generators:
+    known = ranks.own("generators of GPUs", dict, _generators)
+    if ordinal not in known:
         made = VirtualGenerator(devices.INTERNAL[ordinal])
         made.manual_seed(DEFAULT_SEED)
-        _generators[ordinal] = made
-    return _generators[ordinal]
+        known[ordinal] = made
+    return known[ordinal]
 
 
 # What decides, in operators that draw for dropout, whether they draw at all: a probability of 0 and "not in training".
@@ -295,22 +321,25 @@ def _drawn_from(ordinal: int, given: Any) -> VirtualGenerator:
 @contextlib.contextmanager
 def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool, steps: int = _STEP) -> Iterator[None]:
     """Let the operator called inside draw from the device's generator and leave the CPU's where it was."""
-    if takes_generator:
-        drawn_from = kwargs["generator"] = _drawn_from(ordinal, kwargs.get("generator"))
-        outer, _drawing.inside = _drawing.inside, True
-        try:
-            with _lock:
+    outer, _drawing.inside = _drawing.inside, True
+    try:
+        with _lock:
+            if takes_generator:
+                drawn_from = kwargs["generator"] = _drawn_from(ordinal, kwargs.get("generator"))
                 drawn_from.start_draw(steps)
                 yield
-        finally:
-            _drawing.inside = outer
-        return
-    shared, own = torch.default_generator, generator(ordinal)
-    with _lock:
-        before = shared.get_state()
-        own.start_draw(steps)
-        shared.set_state(CPUGenerator.get_state(own))
-        try:
-            yield
-        finally:
-            shared.set_state(before)
+            else:
+                yield from _drawing_as_default(generator(ordinal), steps)
+    finally:
+        _drawing.inside = outer
+
+
+def _drawing_as_default(own: VirtualGenerator, steps: int) -> Iterator[None]:
+    """Give the process's default generator the state of `own` for one operator, which draws from no other."""
+    before = _default.get_state()
+    own.start_draw(steps)
+    _default.set_state(CPUGenerator.get_state(own))
+    try:
+        yield
+    finally:
+        _default.set_state(before)
