@@ -17,7 +17,7 @@ import nbformat
 from course.tools.links import repository
 from course.tools.series import PARTS
 from multigpu.failures import CHAPTERS
-from website import api, failures, frames, home, layout, links, notebook, search
+from website import api, failures, frames, home, layout, lighter, links, notebook, search, twins
 
 CONFIGURATION = Path(__file__).parent
 IMAGES = {".svg", ".png", ".gif", ".jpg"}
@@ -39,9 +39,12 @@ def main(argv: list[str] | None = None) -> int:
         code = sphinx(Path(folder), options.out, options.repo or "")
         finish(Path(folder) / "source", options.out)
     if code == 0:
+        visit = lighter.first_visit(options.out)
         megabytes = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file()) / 1e6
         pages = len(list(options.out.rglob("*.html")))
-        print(f"{pages} pages, {megabytes:.1f} MB, in {options.out}: open index.html")
+        print(
+            f"{pages} pages, {megabytes:.1f} MB, a first visit {visit / 1e3:.0f} KB, in {options.out}: open index.html"
+        )
     return code
 
 
@@ -135,13 +138,15 @@ def sphinx(folder: Path, out: Path, repo: str) -> int:
 
 
 def finish(source: Path, out: Path) -> None:
-    """Add the figures of the sliders and the data of the search of the catalogue.
+    """Add the figures of the sliders, the data of the search of the catalogue, and a twin of each page for programs.
 
     What only those who debug the theme's scripts would read is taken away: it is 3 MB.
     """
     if (source / FRAMES).exists():
         shutil.copytree(source / FRAMES, out / "_static" / FRAMES, dirs_exist_ok=True)
     write(out / "_static" / "catalogue.js", search.script())
+    twins.write(source, out)
+    lighter.lighten(out)
     for debugging in (out / "_static").rglob("*.map"):
         debugging.unlink()
 

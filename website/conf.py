@@ -77,6 +77,13 @@ def menu_of_the_catalogue(app, page, template, context, tree) -> None:
         context |= failures.menu(page)
 
 
+def twin(app, page, template, context, tree) -> None:
+    """Name the page's twin in Markdown, which website.build writes beside it."""
+    name = page.rpartition("/")[2]
+    if tree and name != "index" and not name.startswith("chapter-") and not page.startswith(f"{layout.API}/"):
+        context["metatags"] += f'\n<link rel="alternate" type="text/markdown" href="{name}.md" />'
+
+
 def search_of_the_catalogue(app, page, template, context, tree) -> None:
     """The page of the search answers from the catalogue, too; no other page needs the scripts for it."""
     if page == "search":
@@ -89,4 +96,5 @@ def setup(app) -> None:
     app.connect("autodoc-process-docstring", api.with_code, priority=400)  # before napoleon reads the sections
     app.connect("html-page-context", file_of_page, priority=100)  # before the theme makes its buttons
     app.connect("html-page-context", menu_of_the_catalogue)
+    app.connect("html-page-context", twin)
     app.connect("html-page-context", search_of_the_catalogue)

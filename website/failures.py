@@ -4,28 +4,28 @@ from typing import Any
 
 from multigpu.failures import CHAPTERS, Failure, catalogue
 from multigpu.failures.marking import marked
-from website.entry import page, seen
+from website import home
+from website.entry import folded, page, seen
 from website.layout import API, FAILURES, GUIDES, notebooks
 
 INDEX = """\
 # What fails on several GPUs
 
-{count} failures: what one sees, why, and what mends it. Paste an error text or a whole traceback into the search, which
-answers as this command does in a terminal:
+{count} failures: what one sees, why, and what mends it.
 
-```sh
-python -m multigpu explain "found at least two devices"
-python train.py 2>&1 | python -m multigpu explain
-```
+{field}
+In a terminal `python -m multigpu explain` does the same, with the text in quotes, with a file, or with a log through a
+pipe.
 
-What the marks *today*, *until torch X*, *simulated only*, *hardware*, *other library* and *some runs* mean stands
-[below](#the-marks).
+## By subject
+
+{chapters}
 """
 MARKS = """\
 ## The marks
 
 - *today*: a test runs the program on virtual GPUs, sees it fail with this message, and runs the repaired program.
-- *until torch X*: it is told as history. A test sees the program run through on newer versions.
+- *until torch X*: it is history. A test sees the program run through on newer versions.
 - *simulated only*: the program acts out what a GPU or its compiled kernel does, and a test runs it and its repair.
 - *hardware*, *other library*: it takes a GPU, a network, a system or a library that the tests do not have.
 - *some runs*: it is a race, which some machines show in most runs and others never do.
@@ -36,18 +36,19 @@ Every program begins with `import torch` and `from torch import nn`.
 
 
 def index() -> str:
-    """The index: what one sees first, since who comes here has seen something; then every failure by chapter."""
-    parts = [INDEX.format(count=len(catalogue())), symptoms()]
-    for key, title in CHAPTERS.items():
-        parts.append("\n".join([f"## [{title}]({chapter_page(key)}.md)\n", *map(line, of_chapter(key)), ""]))
-    return "\n".join([*parts, MARKS])
+    """The index: a field for an error text, the chapters, and what people see, folded, since it is a long list."""
+    chapters = "\n".join(
+        f"- [{title}]({chapter_page(key)}.md) ({len(of_chapter(key))})" for key, title in CHAPTERS.items()
+    )
+    head = INDEX.format(count=len(catalogue()), field=home.field(), chapters=chapters)
+    return "\n".join([head, "## By what one sees\n", folded("All of it, by the alphabet", symptoms()), MARKS])
 
 
 def symptoms() -> str:
     """What people see, each a link to its failure. A list in columns is a third as long as a table."""
     asked = sorted((symptom.lower(), entry.id) for entry in catalogue() for symptom in entry.symptoms)
     links = [f"- [{marked(symptom)}]({name}.md)" for symptom, name in asked]
-    return "\n".join(["## What one sees\n", "```{container} symptoms", *links, "```", ""])
+    return "\n".join(["```{container} symptoms", *links, "```", ""])
 
 
 def chapter_page(key: str) -> str:

@@ -10,9 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 from multigpu.failures import CHAPTERS, catalogue, match, question, reading
+from multigpu.failures.marking import marked
+from website import topics
 from website.entry import capital
 from website.failures import chapter_page
 from website.layout import FAILURES
+from website.prose import first_sentence, sentences
 
 LINES = (
     "COLOURS",
@@ -56,7 +59,8 @@ def data() -> dict[str, Any]:
             "id": entry.id,
             "title": capital(entry.title),
             "message": entry.message,
-            "cause": entry.cause,
+            "cause": marked(first_sentence(entry.cause)),
+            "fix": list(map(marked, sentences(entry.fix))),
             "after": entry.after,
             **{name: list(map(in_javascript, getattr(entry, name))) for name in EXPRESSIONS},
             "symptoms": entry.symptoms,
@@ -68,7 +72,8 @@ def data() -> dict[str, Any]:
         "expressions": {name: expression(getattr(reading, name)) for name in LINES + PROGRAMS},
         **{name: getattr(module, name) for module, names in CONSTANTS.items() for name in names},
         **{name: asdict(getattr(question, name)) for name in DEMANDS},
-        "TOPICS": topics(),
+        "TOPICS": chapters_of_topics(),
+        "LESSONS": topics.words(),
         "EMPTY": sorted(question.EMPTY),
         "DOMAIN": sorted(question.DOMAIN),
         "COMPLAINTS": sorted(question.COMPLAINTS),
@@ -80,7 +85,7 @@ def data() -> dict[str, Any]:
     }
 
 
-def topics() -> dict[str, list[tuple[str, str]]]:
+def chapters_of_topics() -> dict[str, list[tuple[str, str]]]:
     """The chapters that a topic's name stands for, each with its title and its page: "fsdp" is that of shards."""
     return {
         name: [(CHAPTERS[key], f"{FAILURES}/{chapter_page(key)}.html") for key in keys]

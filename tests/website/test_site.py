@@ -23,12 +23,13 @@ pytest.importorskip("sphinx", reason="the site is built by Sphinx")
 
 from multigpu.failures import catalogue
 from multigpu.failures.match import answer
-from website import api, build, layout
+from website import api, build, layout, lighter
 
 # Each of these tests needs the whole site, which takes a minute to build, and most of them open it in a browser.
 pytestmark = [pytest.mark.starts_early, pytest.mark.exhaustive]
 TEXTS = layout.ROOT / "packages" / "multigpu" / "tests" / "texts"  # situations, tracebacks and logs, by chapter
 MEGABYTES = 30
+VISIT = 350_000  # bytes that a browser gets, packed, before it shows a page
 WIDE, NARROW = 1280, 390
 REPO = "me/it"
 # Pages unlike all others, which most readers see first.
@@ -197,6 +198,16 @@ def test_the_site_is_small_and_complete(site):
     assert len([page for page in shown if page.startswith("failures/")]) > 150
 
 
+def test_a_first_visit_is_small(site):
+    assert max(lighter.first_visit(site, page) for page in ("index.html", "failures/two-devices.html")) < VISIT
+
+
+def test_every_page_but_the_lists_has_a_twin_for_programs(site):
+    linked = (site / "llms.txt").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((\S+\.md)\)", linked)
+    assert len(targets) > 480 and [target for target in targets if not (site / target).exists()] == []
+
+
 def test_commands_are_shown_as_they_must_be_typed(site):
     """No option has a typographic dash, and no `__init__` has lost its underscores to bold letters.
 
@@ -296,6 +307,29 @@ def test_a_pasted_traceback_is_answered_first_and_sent_nowhere(site, address, br
     assert faults_at(browser, WIDE) + faults_at(browser, NARROW) == []
 
 
+@pytest.mark.parametrize("page", ["index.html", "failures/index.html"])
+def test_a_text_pasted_on_a_first_page_is_answered_there_with_its_fix(site, browser, page):
+    browser.get((site / page).as_uri())
+    field = browser.find_element("css selector", "#error-text")
+    field.send_keys(TRACEBACK.strip())
+    box = reader.wait_for("answer", lambda: browser.find_elements("css selector", ".ask-answer .explained"))[0]
+    assert "The text holds the message of this failure:" in box.text and "Fix: Move one to the other" in box.text
+    target = box.find_element("css selector", ".first a").get_property("href")
+    assert target == (site / "failures" / "two-devices.html").as_uri()
+    assert faults_at(browser, WIDE) + faults_at(browser, NARROW) == []
+    browser.find_elements("css selector", "[data-text]")[1].click()
+    reader.wait_for("answer", lambda: "collective" in browser.find_element("css selector", ".ask-answer .first").text)
+
+
+def test_the_name_of_a_subject_leads_to_its_lesson_first(site, browser):
+    for query, lesson in {"tensor+parallel": "11_", "FSDP": "10_", "DDP": "07_"}.items():
+        browser.get((site / "search.html").as_uri() + f"?q={query}")
+        box = reader.wait_for("answer", lambda: browser.find_elements("css selector", ".explained a"))
+        assert f"/notebooks/{lesson}" in box[0].get_property("href")
+        first = reader.wait_for("result", lambda: browser.execute_script(FIRST_FOUND))
+        assert "/failures/" not in first, query
+
+
 def test_of_a_log_of_megabytes_the_end_is_answered(site, browser):
     browser.get((site / "search.html").as_uri())
     browser.execute_script(
@@ -350,7 +384,8 @@ def test_every_failure_has_its_place_between_others(site):
         menu = page[page.index('<nav class="bd-links') :].partition("</nav>")[0]
         chapter = f'current active"><a class="reference internal" href="chapter-{entry.chapter}.html"'
         assert chapter in menu and 'href="../index.html"' in menu and 'href="index.html"' in menu, entry.id
-        assert not entry.symptoms or page.index(">One sees:<") < page.index(">Cause.<"), entry.id
+        assert page.index('class="tip admonition"') < page.index("</details>"), entry.id
+        assert (site / "failures" / f"{entry.id}.md").exists() and f'href="{entry.id}.md"' in page, entry.id
 
 
 def test_the_first_page_has_the_map_with_links_to_every_notebook(site, browser):

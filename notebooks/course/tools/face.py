@@ -3,6 +3,7 @@
 python -m course face     # writes docs/images/ten_rows_in.svg, the same for telephones, and the numbers in README.md
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,17 @@ NARROW_PICTURE = PICTURE.with_stem("ten_rows_in_narrow")
 NUMBERS = re.compile(
     r"(?<=<!-- numbers: written by notebooks/course/tools/face.py -->\n).*?(?=<!-- end of numbers -->)", re.S
 )
+PARTS = re.compile(
+    r"(?<=<!-- parts: written by notebooks/course/tools/face.py -->\n).*?(?=<!-- end of parts -->)", re.S
+)
+# What a reader can repair after a part of the series, by the number of its first notebook.
+REPAIRS = {
+    "00": "rows that vanish, losses that change with the number of GPUs, tensors on the wrong GPU, a full `cuda:0`",
+    "07": "hangs, wrong means, parameters without gradients, launches on several machines, models that do not fit",
+    "12": "a detector that learns nothing, reports an object twice, or breaks on two GPUs; then one on your own boxes",
+    "23": "slow loops over small layers, packed weights in the wrong order",
+    "27": "learning rates, seeds, in-place errors, checkpoints, exports, and tests that nobody ran",
+}
 
 
 class Model(nn.Module):
@@ -79,6 +91,20 @@ def numbers() -> str:
     return "".join(f"- {line}\n" for line in lines)
 
 
+def parts() -> str:
+    """The parts of the series: which notebooks, how long, and what a reader can repair afterwards."""
+    lessons = series.read_series()
+    starts = [*series.PARTS, "99"]
+    rows = ["| part | notebooks | hours | what you can repair |", "|---|---|---|---|"]
+    for start, end in itertools.pairwise(starts):
+        members = [lesson for lesson in lessons if start <= lesson.number < end]
+        first, last = members[0], members[-1]
+        hours = round(sum(lesson.minutes for lesson in members) / 60)
+        numbers = f"[{first.number}](notebooks/{first.file}) to [{last.number}](notebooks/{last.file})"
+        rows.append(f"| {series.PARTS[start]} | {numbers} | {hours} | {REPAIRS[start]} |")
+    return "\n".join(["", *rows, ""]) + "\n"
+
+
 def _numbers(pattern: str, page: str) -> tuple[int, ...]:
     match = re.search(pattern, page, re.M)
     if match is None:
@@ -87,11 +113,13 @@ def _numbers(pattern: str, page: str) -> tuple[int, ...]:
 
 
 def readme() -> str:
-    """README.md with the numbers of today."""
+    """README.md with the parts of the series and the numbers of today."""
     text = README.read_text(encoding="utf-8")
-    if not NUMBERS.search(text):
-        raise ValueError("README.md has no place for the numbers, between `<!-- numbers: ... -->` and its end")
-    return NUMBERS.sub(lambda _: numbers(), text)
+    for name, place, written in (("parts", PARTS, parts), ("numbers", NUMBERS, numbers)):
+        if not place.search(text):
+            raise ValueError(f"README.md has no place for the {name}, between `<!-- {name}: ... -->` and its end")
+        text = place.sub(lambda _, written=written: written(), text)
+    return text
 
 
 def files() -> dict[Path, str]:
