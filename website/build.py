@@ -20,7 +20,7 @@ from multigpu.failures import CHAPTERS
 from website import api, failures, frames, home, layout, lighter, links, notebook, search, twins
 
 CONFIGURATION = Path(__file__).parent
-IMAGES = {".svg", ".png", ".gif", ".jpg"}
+IMAGES = {".svg", ".png", ".jpg"}
 FRAMES = "frames"  # folder of the figures of sliders
 
 
