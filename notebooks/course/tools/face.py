@@ -115,10 +115,10 @@ def _numbers(pattern: str, page: str) -> tuple[int, ...]:
 def readme() -> str:
     """README.md with the parts of the series and the numbers of today."""
     text = README.read_text(encoding="utf-8")
-    for name, place, written in (("parts", PARTS, parts), ("numbers", NUMBERS, numbers)):
-        if not place.search(text):
+    for name, place, written in (("parts", PARTS, parts()), ("numbers", NUMBERS, numbers())):
+        if not (found := place.search(text)):
             raise ValueError(f"README.md has no place for the {name}, between `<!-- {name}: ... -->` and its end")
-        text = place.sub(lambda _, written=written: written(), text)
+        text = text[: found.start()] + written + text[found.end() :]
     return text
 
 
