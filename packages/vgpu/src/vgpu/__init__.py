@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # the names below, for programs that read types and run nothi
     from vgpu.observing.strict import check_placement as check_placement
     from vgpu.observing.tracing import Trace as Trace
     from vgpu.observing.tracing import trace as trace
+    from vgpu.racing.report import RaceError as RaceError
+    from vgpu.racing.watch import races as races
     from vgpu.switch import check_gpus as check_gpus
     from vgpu.switch import disable as disable
     from vgpu.switch import enable as enable
@@ -37,7 +39,9 @@ _MODULES = {
     "disable": "switch",
     "enable": "switch",
     "fresh_memory": "machine.memory",
+    "RaceError": "racing.report",
     "is_enabled": "switch",
+    "races": "racing.watch",
     "ranks": "distributed.ranks",
     "start_if_changed": "switch",
     "trace": "observing.tracing",

@@ -63,6 +63,7 @@ _devices: defaultdict[int, _Device] = defaultdict(_Device)
 _capacity = MOST
 _granted = 0  # bytes of all devices for which the host was asked
 observers: list[Callable[[int, int, int, int], None]] = []  # called with what was asked for and what is left
+witness: Any = None  # of who looks for races, told of every storage as `recorder` is
 recorder: Any = None  # history.py's, which is told of every storage, while a program records its memory
 
 
@@ -121,6 +122,8 @@ def _free(allocation: Allocation) -> None:
         device.count -= 1
         if recorder is not None:
             recorder.freed(allocation)
+        if witness is not None:
+            witness.freed(allocation)
 
 
 def track(storage: torch.UntypedStorage, ordinal: int) -> None:
@@ -150,6 +153,8 @@ def track(storage: torch.UntypedStorage, ordinal: int) -> None:
         device.peak = max(device.peak, device.allocated)
         if recorder is not None:
             recorder.allocated(allocation, storage)
+        if witness is not None:
+            witness.allocated(allocation, storage)
 
 
 def borrow(storage: torch.UntypedStorage, ordinal: int) -> None:

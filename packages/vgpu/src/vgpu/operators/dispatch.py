@@ -192,9 +192,7 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
 
 def _plan(func: Any, args: tuple, kwargs: dict | None) -> _Plan:
     """The plan of an operator that is new, or of each while operators must say that they wait for a device."""
-    plan = _made.get(func)
-    if plan is None:
-        plan = _made[func] = _Plan(func)
+    plan = plan_of(func)
     if not contexts.watched:
         _plans[func] = plan
         return plan
@@ -206,6 +204,14 @@ def _plan(func: Any, args: tuple, kwargs: dict | None) -> _Plan:
             contexts.launch(ordinal)
         if must_wait:
             waiting.wait(ordinal)
+    return plan
+
+
+def plan_of(func: Any) -> _Plan:
+    """What is known of an operator."""
+    plan = _made.get(func)
+    if plan is None:
+        plan = _made[func] = _Plan(func)
     return plan
 
 

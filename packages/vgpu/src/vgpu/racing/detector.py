@@ -1,0 +1,154 @@
+"""Judge what happens on streams: each operator, each wait, each birth and death of memory, one call each."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Iterable
+
+import torch
+
+from vgpu.machine.streams import Stream
+from vgpu.racing import report
+from vgpu.racing.accesses import Access, Memory
+from vgpu.racing.clocks import HOST, Actor, Clocks, Known
+from vgpu.racing.regions import region_of, whole
+from vgpu.racing.stacks import Frames, users
+
+SMALL = 1 << 20  # the allocator keeps blocks up to this size apart from larger ones
+
+
+@dataclasses.dataclass
+class Touched:
+    """A tensor that an operator reads or writes.
+
+    Attributes:
+        host: the tensor of the host that has the values.
+        ordinal: the device that it belongs to; None for the host's own memory.
+        writes: whether the operator writes it.
+    """
+
+    host: torch.Tensor
+    ordinal: int | None
+    writes: bool
+
+
+@dataclasses.dataclass
+class _Freed:
+    """Memory that its stream may hand out again, and who may still use it."""
+
+    nbytes: int
+    pending: list[Access]
+    frames: Frames
+
+
+class Detector:
+    """All that is known of the streams and the memory of a process.
+
+    Attributes:
+        races: the races that were found, in order.
+    """
+
+    def __init__(self) -> None:
+        self.races: list[report.RaceError] = []
+        self._clocks = Clocks()
+        self._memory: dict[int, Memory] = {}  # by the identity of the storage
+        self._freed: dict[Actor, list[_Freed]] = {}
+        self._lock = threading.RLock()  # memory may die in any thread, and in the middle of anything
+
+    def launch(self, actor: Actor, name: str, touched: Iterable[Touched]) -> None:
+        """An operator is given to a stream, or the host computes."""
+        with self._lock:
+            if actor != HOST:
+                self._clocks.learn(actor, self._clocks.moment(HOST))  # it begins after all that the host has done
+            step, frames = self._clocks.step(actor), users()
+            for one in touched:
+                memory = self._memory.setdefault(one.host.untyped_storage()._cdata, Memory())
+                shape = report.shape_of(one.host, one.ordinal)
+                access = Access(actor, step, one.writes, region_of(one.host), name, shape, frames)
+                earlier = memory.add(access, self._clocks)
+                if earlier is not None:
+                    self.races.append(report.unordered(earlier, access))
+
+    def moment(self, actor: Actor) -> Known:
+        """What an event that is recorded now will stand for."""
+        with self._lock:
+            self._clocks.learn(actor, self._clocks.moment(HOST))
+            return self._clocks.moment(actor)
+
+    def wait(self, actor: Actor, moment: Known) -> None:
+        """A stream, or the host, goes on after a moment."""
+        with self._lock:
+            self._clocks.learn(actor, moment)
+
+    def wait_for(self, actor: Actor, others: list[Actor]) -> None:
+        """A stream, or the host, goes on after all that these were given so far."""
+        with self._lock:
+            self._clocks.learn(actor, self._clocks.all_of(others))
+
+    def wait_for_memory(self, actor: Actor, storage: torch.UntypedStorage, kind: type) -> None:
+        """A stream goes on after what actors of a kind did to a storage."""
+        with self._lock:
+            memory = self._memory.get(storage._cdata)
+            if memory is not None:
+                users_of = {other for other in self._clocks.actors if isinstance(other, kind)}
+                for other, step in memory.steps_of(users_of).items():
+                    self._clocks.learn(actor, {other: step})
+
+    def streams_of(self, ordinal: int | None = None) -> list[Actor]:
+        """The streams that have been used, of one device or of all."""
+        with self._lock:
+            return [one for one in self._clocks.actors if isinstance(one, Stream) and ordinal in (None, one.device_index)]
+
+    def born(self, storage: torch.UntypedStorage, stream: Stream, nbytes: int) -> None:
+        """The allocator gives memory to a stream, whose operator writes it."""
+        with self._lock:
+            self._clocks.learn(stream, self._clocks.moment(HOST))
+            frames = users()
+            self._reuse(stream, nbytes, frames)
+            memory = self._memory[storage._cdata] = Memory(stream, nbytes)
+            shape = f"{storage.nbytes()} bytes on {stream.device}"
+            step = self._clocks.step(stream)
+            memory.add(Access(stream, step, True, whole(storage), "the operator that made it", shape, frames), self._clocks)
+
+    def dead(self, key: int) -> None:
+        """The last reference to a storage is gone: its stream may use the memory for something else."""
+        with self._lock:
+            memory = self._memory.pop(key, None)
+            if memory is None or memory.born_on is None:
+                return
+            self._clocks.learn(memory.born_on, self._clocks.moment(HOST))
+            pending = [
+                access
+                for access in memory.unknown_to(memory.born_on, self._clocks)
+                # A work keeps the tensors of its collective, and of what record_stream names the allocator takes care.
+                if access.actor not in memory.also and isinstance(access.actor, Stream)
+            ]
+            if pending:
+                self._freed.setdefault(memory.born_on, []).append(_Freed(memory.nbytes, pending, users()))
+
+    def recorded(self, storage: torch.UntypedStorage, stream: Stream) -> None:
+        """`record_stream`: the allocator will wait for this stream, too."""
+        with self._lock:
+            self._memory.setdefault(storage._cdata, Memory()).also.add(stream)
+
+    def knows(self, storage: torch.UntypedStorage) -> bool:
+        """Whether an operator has touched a storage."""
+        return storage._cdata in self._memory
+
+    def forget(self, key: int) -> None:
+        """Memory of the host is gone; its allocator waits for all copies by itself."""
+        with self._lock:
+            self._memory.pop(key, None)
+
+    def _reuse(self, stream: Stream, nbytes: int, frames: Frames) -> None:
+        """Look whether the allocator could take memory for a new tensor that somebody still uses."""
+        kept = []
+        for freed in self._freed.get(stream, []):
+            freed.pending = [one for one in freed.pending if not self._clocks.knows(stream, one.actor, one.step)]
+            fits = nbytes and nbytes <= freed.nbytes and (nbytes <= SMALL) == (freed.nbytes <= SMALL)
+            if freed.pending and fits:
+                self.races.append(report.reused(freed.pending[0], freed.frames, stream, frames))
+            elif freed.pending:
+                kept.append(freed)
+        self._freed[stream] = kept

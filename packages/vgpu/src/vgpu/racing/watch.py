@@ -1,0 +1,283 @@
+"""Watch this process for races between streams: `vgpu.races()`.
+
+While nobody watches, nothing of this is called: the functions that tell the detector are put in place when somebody
+begins, and taken away when he ends. The values are computed as always, in the order of the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from vgpu.base.patches import Patches
+from vgpu.machine import memory, pinned, streams
+from vgpu.operators import dispatch
+from vgpu.racing import collectives
+from vgpu.racing.clocks import HOST
+from vgpu.racing.detector import Detector, Touched
+from vgpu.racing.report import RaceError
+from vgpu.tensors.tensor import VirtualTensor, is_virtual
+
+__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
+
+_ABOUT_SHAPES = frozenset(("_has_compatible_shallow_copy_type", "is_same_size", "is_set_to"))
+_READS_DIRECTLY = ("numpy", "tolist", "__array__")  # of tensors of the host, without an operator
+_watching: list[Watch] = []
+
+
+@contextlib.contextmanager
+def races(error: bool = True) -> Iterator[list[RaceError]]:
+    """Inside the block, memory that two streams use without order is an error at the second of the two lines.
+
+    It covers streams, events, `record_stream`, copies between pinned memory and a device, the streams of process
+    groups, and memory that is freed while a stream still uses it. Operators of the host on pinned memory are seen in
+    the thread that began the block.
+
+    Args:
+        error: raise the first race. False collects all of them.
+
+    Yields:
+        The races so far.
+
+    Raises:
+        RaceError: with the lines of both accesses and the repair.
+    """
+    watch = Watch(error)
+    watch.begin()
+    try:
+        with _Host(watch):
+            yield watch.detector.races
+    finally:
+        watch.end()
+
+
+class _Thread(threading.local):
+    seen = 0  # operators of this thread
+    task = -1  # of autograd
+
+
+class Watch:
+    """The functions that tell a detector what happens."""
+
+    def __init__(self, error: bool) -> None:
+        self.detector = Detector()
+        self._error, self._told = error, 0
+        self._patches = Patches()
+        self._thread = _Thread()
+
+    def begin(self) -> None:
+        """Put them in place."""
+        if _watching:
+            raise RuntimeError("races are being looked for already: `vgpu.races()` cannot be nested")
+        _watching.append(self)
+        self._run = VirtualTensor.run_operator
+        VirtualTensor.run_operator = staticmethod(self._operator)
+        memory.witness = self
+        set_ = self._patches.set
+        set_(streams.Event, "record", self._around(streams.Event.record, self._recorded))
+        set_(streams.Event, "wait", self._around(streams.Event.wait, self._waited))
+        set_(streams.Event, "query", self._around(streams.Event.query, self._queried))
+        set_(streams.Event, "synchronize", self._around(streams.Event.synchronize, self._host_waited_for_event))
+        set_(streams.Stream, "query", self._around(streams.Stream.query, self._stream_queried))
+        set_(streams.Stream, "synchronize", self._around(streams.Stream.synchronize, self._host_waited_for_stream))
+        set_(streams, "synchronize", self._around(streams.synchronize, self._host_waited_for_device))
+        set_(VirtualTensor, "record_stream", self._around(VirtualTensor.record_stream, self._record_stream))
+        for name in _READS_DIRECTLY:
+            set_(torch.Tensor, name, self._before(getattr(torch.Tensor, name)))
+        collectives.install(self._patches, self.detector)
+
+    def end(self) -> None:
+        """Take them away."""
+        self._patches.restore()
+        VirtualTensor.run_operator = staticmethod(self._run)
+        memory.witness = None
+        _watching.remove(self)
+
+    def raise_new(self) -> None:
+        """Raise the first race that nobody has been told of."""
+        found, self._told = self.detector.races[self._told :], len(self.detector.races)
+        if found and self._error:
+            raise found[0]
+
+    # What happens on devices.
+
+    def _operator(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
+        plan = dispatch.plan_of(func)
+        if reads_nothing(plan, func):
+            return self._run(func, args, kwargs)
+        before = self._thread.seen
+        result = self._run(func, args, kwargs)
+        if self._thread.seen == before:  # else it is made of operators that were seen
+            self._thread.seen += 1
+            self._launched(plan, func, args, kwargs, result)
+            self.raise_new()
+        return result
+
+    def _launched(self, plan: Any, func: Any, args: tuple, kwargs: dict | None, result: Any) -> None:
+        given = dict(zip(plan.names, args, strict=False)) | (kwargs or {})
+        name = func._schema.name.partition("::")[2]
+        touched = [
+            one for key, value in given.items() for one in self._touched(value, writes=key in plan.written)
+        ]
+        touched += [Touched(one, None, writes=True) for one in self._copied(result, given)]
+        ordinals = list(dict.fromkeys(one.ordinal for one in touched if one.ordinal is not None))
+        if not ordinals:
+            return
+        self._order_autograd()
+        stream = streams.current(ordinals[-1] if name == "copy_" and len(ordinals) > 1 else ordinals[0])
+        if collectives.is_wait(func):
+            for one in touched:
+                self.detector.wait_for_memory(stream, one.host.untyped_storage(), collectives.Group)
+            return
+        if plan.collective is not None:
+            collectives.launched(self.detector, plan, given, touched, result, stream)
+            return
+        others = [streams.current(ordinal) for ordinal in ordinals if ordinal != stream.device_index]
+        self.detector.wait_for(stream, list(others))  # a copy between devices runs on one, after and before the other
+        self.detector.launch(stream, name, touched)
+        for other in others:
+            self.detector.wait_for(other, [stream])
+        if plan.waits is not None and plan.waits(given):
+            self.detector.wait_for(HOST, [stream])
+
+    def _touched(self, value: Any, writes: bool) -> Iterator[Touched]:
+        for leaf in tree_leaves(value):
+            if is_virtual(leaf) and leaf._host.layout is torch.strided:
+                yield Touched(leaf._host, leaf._ordinal, writes)
+            elif type(leaf) is torch.Tensor and leaf.layout is torch.strided and self._is_ours(leaf, writes):
+                yield Touched(leaf, None, writes)
+
+    def _copied(self, result: Any, given: dict[str, Any]) -> Iterator[torch.Tensor]:
+        """Tensors of the host that a copy has made; one that need not be waited for is in pinned memory."""
+        known = {id(leaf) for leaf in tree_leaves(list(given.values()))}
+        for leaf in tree_leaves(result):
+            if type(leaf) is torch.Tensor and id(leaf) not in known and leaf.layout is torch.strided:
+                self._until_it_dies(leaf.untyped_storage())
+                yield leaf
+
+    def _is_ours(self, tensor: torch.Tensor, writes: bool) -> bool:
+        """Whether the host's memory can be in use by a stream: pinned memory, and what a copy has made of it."""
+        storage = tensor.untyped_storage()
+        if pinned.is_pinned(storage):
+            self._until_it_dies(storage)
+            return True
+        return self.detector.knows(storage)
+
+    def _until_it_dies(self, storage: torch.UntypedStorage) -> None:
+        if not self.detector.knows(storage):
+            weakref.finalize(storage, self.detector.forget, storage._cdata)
+
+    def _order_autograd(self) -> None:
+        """Autograd lets backward wait for the streams of forward, once for each call of it."""
+        task = torch._C._current_graph_task_id()
+        if task not in (-1, self._thread.task):
+            used = self.detector.streams_of()
+            for ordinal in {one.device_index for one in used if isinstance(one, streams.Stream)}:
+                self.detector.wait_for(streams.current(ordinal), used)
+        self._thread.task = task
+
+    # What memory.py tells.
+
+    def allocated(self, allocation: memory.Allocation, storage: torch.UntypedStorage) -> None:
+        """A storage has come to a device."""
+        self.detector.born(storage, streams.current(allocation.ordinal), allocation.nbytes)
+
+    def freed(self, allocation: memory.Allocation) -> None:
+        """A storage has gone."""
+        self.detector.dead(allocation.key)
+
+    # Who waits for whom.
+
+    def _recorded(self, event: streams.Event, stream: streams.Stream | None = None) -> None:
+        stream = stream or streams.current(event.device.index)  # type: ignore[union-attr]  # record has set it
+        event.moment = self.detector.moment(stream)  # type: ignore[attr-defined]
+
+    def _waited(self, event: streams.Event, stream: streams.Stream | None = None) -> None:
+        stream = stream or streams.current(dispatch.devices.current())
+        self.detector.wait(stream, getattr(event, "moment", {}))
+
+    def _queried(self, event: streams.Event, answer: bool = False) -> None:
+        if answer:
+            self._host_waited_for_event(event)
+
+    def _host_waited_for_event(self, event: streams.Event) -> None:
+        self.detector.wait(HOST, getattr(event, "moment", {}))
+
+    def _stream_queried(self, stream: streams.Stream, answer: bool = False) -> None:
+        if answer:
+            self._host_waited_for_stream(stream)
+
+    def _host_waited_for_stream(self, stream: streams.Stream) -> None:
+        self.detector.wait_for(HOST, [stream])
+
+    def _host_waited_for_device(self, ordinal: int) -> None:
+        self.detector.wait_for(HOST, self.detector.streams_of(ordinal))
+
+    def _record_stream(self, tensor: VirtualTensor, stream: Any) -> None:
+        self.detector.recorded(tensor._host.untyped_storage(), stream)
+
+    def _around(self, function: Callable, tell: Callable) -> Callable:
+        """The function, after which the detector is told; a function that answers has its answer told, too."""
+
+        @functools.wraps(function)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            tell(*args, **kwargs, **({} if result is None or not isinstance(result, bool) else {"answer": result}))
+            return result
+
+        return told
+
+    def _before(self, function: Callable) -> Callable:
+        """A method that reads memory of the host without an operator."""
+
+        @functools.wraps(function)
+        def told(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            if type(tensor) is torch.Tensor:
+                self.host(function.__name__, [tensor], written=frozenset())
+            return function(tensor, *args, **kwargs)
+
+        return told
+
+    def host(self, name: str, tensors: list[torch.Tensor], written: frozenset[int]) -> None:
+        """The host reads tensors, and writes those whose identity is in `written`."""
+        touched = [
+            Touched(one, None, id(one) in written)
+            for one in tensors
+            if one.layout is torch.strided and self.detector.knows(one.untyped_storage())
+        ]
+        if touched:
+            self.detector.launch(HOST, name, touched)
+            self.raise_new()
+
+
+def reads_nothing(plan: Any, func: Any) -> bool:
+    """Whether an operator only makes views, or looks at shapes: what it makes is told by memory.py."""
+    name = func._schema.name.partition("::")[2]
+    of_new = name.endswith("_like") or name.startswith("new_")
+    return plan.views or of_new or name in _ABOUT_SHAPES or func.namespace == "prim"
+
+
+class _Host(TorchDispatchMode):
+    """Operators of the host, of which those on memory that a stream may use are told."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if leaves and not any(map(is_virtual, leaves)) and all(type(leaf) is torch.Tensor for leaf in leaves):
+            plan = dispatch.plan_of(func)
+            if not reads_nothing(plan, func):
+                given = dict(zip(plan.names, args, strict=False)) | (kwargs or {})
+                written = frozenset(id(leaf) for key in plan.written for leaf in tree_leaves(given.get(key)))
+                self._watch.host(func._schema.name.partition("::")[2], leaves, written)
+        return func(*args, **(kwargs or {}))

@@ -1,0 +1,88 @@
+"""Races between streams: found with both lines and the repair, and not found where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.distributed as dist
+from vgpu_races import CLEAN, RACY
+
+import vgpu
+
+
+@pytest.fixture(autouse=True)
+def machine() -> Iterator[None]:
+    with vgpu.virtual_gpus(2):
+        yield
+
+
+@pytest.fixture
+def group() -> Iterator[None]:
+    """A process group of one rank: its collectives run on a stream of their own, as in a larger one."""
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", RACY)
+def test_a_race_is_found(name: str, group: None) -> None:
+    with pytest.raises(vgpu.RaceError, match="race: ") as found, vgpu.races():
+        RACY[name](False)
+    said = str(found.value)
+    assert said.count("vgpu_races.py:") >= 2 and "  repair: " in said
+
+
+@pytest.mark.parametrize("name", RACY)
+def test_its_repair_is_not_called_a_race(name: str, group: None) -> None:
+    with vgpu.races():
+        RACY[name](True)
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_clean_program_is_not_called_racy(name: str, group: None) -> None:
+    with vgpu.races():
+        CLEAN[name]()
+
+
+def test_values_are_computed_as_without_the_watch() -> None:
+    x = torch.arange(4.0, device="cuda")
+    with vgpu.races():
+        watched = (x * 2).cumsum(0).tolist()
+    assert watched == (x * 2).cumsum(0).tolist() == [0.0, 2.0, 6.0, 12.0]
+
+
+def test_all_races_can_be_collected_instead() -> None:
+    side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+    with vgpu.races(error=False) as found:
+        x.add_(1)
+        with torch.cuda.stream(side):
+            x.sum()
+            x.mul_(2)
+        x.sum()
+    assert len(found) == 3 and all(isinstance(one, vgpu.RaceError) for one in found)
+
+
+def test_the_error_names_the_tensor_the_streams_and_the_repair() -> None:
+    with pytest.raises(vgpu.RaceError) as found, vgpu.races():
+        RACY["a_side_stream_reads_what_the_default_stream_writes"](False)
+    said = str(found.value)
+    for part in ("add_ writes float32 (4,) on cuda:0, by the default stream of cuda:0", "sum reads", "wait_stream"):
+        assert part in said, said
+
+
+def test_after_the_block_nobody_watches() -> None:
+    def replaced() -> list[object]:
+        return [torch.Tensor.numpy, torch.cuda.Event.record, torch.cuda.synchronize, dist.Work.wait, torch.Tensor.tolist]
+
+    before = replaced()
+    with pytest.raises(vgpu.RaceError), vgpu.races():
+        RACY["two_streams_write_one_buffer"](False)
+    assert replaced() == before
+    RACY["two_streams_write_one_buffer"](False)
+
+
+def test_a_watch_within_a_watch_is_refused() -> None:
+    with vgpu.races(), pytest.raises(RuntimeError, match="cannot be nested"), vgpu.races():
+        pass
