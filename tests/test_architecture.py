@@ -39,6 +39,7 @@ LEVELS = {
         {"tensors", "attention"},
         {"distributed"},
         {"operators", "cuda", "compiling", "starting"},
+        {"racing"},
         {"observing"},
         {"switch"},
         {"startup", "pytest_plugin"},

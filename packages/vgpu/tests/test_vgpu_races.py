@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +14,39 @@ import torch.distributed as dist
 from vgpu_races import CLEAN, RACY
 
 import vgpu
+
+PROGRAM = """
+import multiprocessing, subprocess, sys
+import torch
+
+def race():
+    side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+    with torch.cuda.stream(side):
+        x.add_(1)
+
+if __name__ == "__main__":
+    if sys.argv[1] == "spawn":
+        child = multiprocessing.get_context("spawn").Process(target=race)
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    elif sys.argv[1] == "subprocess":
+        subprocess.run([sys.executable, __file__, "here"], check=True)
+    else:
+        race()
+    print("ended")
+"""
+TESTS = """
+import torch
+
+def test_racy():
+    side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+    with torch.cuda.stream(side):
+        x.add_(1)
+
+def test_clean():
+    torch.zeros(4, device="cuda").add_(1)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +111,13 @@ def test_the_error_names_the_tensor_the_streams_and_the_repair() -> None:
 
 def test_after_the_block_nobody_watches() -> None:
     def replaced() -> list[object]:
-        return [torch.Tensor.numpy, torch.cuda.Event.record, torch.cuda.synchronize, dist.Work.wait, torch.Tensor.tolist]
+        return [
+            torch.Tensor.numpy,
+            torch.cuda.Event.record,
+            torch.cuda.synchronize,
+            dist.Work.wait,
+            torch.Tensor.tolist,
+        ]
 
     before = replaced()
     with pytest.raises(vgpu.RaceError), vgpu.races():
@@ -86,3 +129,30 @@ def test_after_the_block_nobody_watches() -> None:
 def test_a_watch_within_a_watch_is_refused() -> None:
     with vgpu.races(), pytest.raises(RuntimeError, match="cannot be nested"), vgpu.races():
         pass
+
+
+def test_a_program_of_the_command_line_ends_at_its_race(tmp_path: Path) -> None:
+    """Its children are watched, too: a process of multiprocessing, and a program of subprocess."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    for argument in ("here", "spawn", "subprocess"):
+        done = run(["-m", "vgpu", "--gpus", "1", "--races", "program.py", argument], tmp_path)
+        assert "vgpu.racing.report.RaceError: race:" in done.stderr and "ended" not in done.stdout, done.stderr
+    done = run(["-m", "vgpu", "--gpus", "1", "program.py", "here"], tmp_path)
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+def test_a_test_with_a_race_fails_where_the_option_says_so(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    done = run(["-m", "pytest", "-q", "-p", "vgpu", "--vgpus", "1", "--vgpus-races", "test_it.py"], tmp_path)
+    assert "1 failed, 1 passed" in done.stdout and "RaceError: race:" in done.stdout, done.stdout
+    done = run(["-m", "pytest", "-q", "-p", "vgpu", "--vgpus", "1", "test_it.py"], tmp_path)
+    assert "2 passed" in done.stdout, done.stdout
+    done = run(["-m", "pytest", "-q", "-p", "vgpu", "--vgpus-races", "test_it.py"], tmp_path)
+    assert done.returncode == 4 and "--vgpus-races needs --vgpus N" in done.stderr, done.stderr
+
+
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VGPUS", "PYTEST"))}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=kept, capture_output=True, text=True, timeout=240
+    )

@@ -16,6 +16,7 @@ import torch  # noqa: F401  first: startup.py may wait for it, and must find non
 
 from vgpu import __version__, switch
 from vgpu.machine import profiles, rng
+from vgpu.racing import watch
 from vgpu.starting import autostart, banner
 
 GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
@@ -24,6 +25,7 @@ PROFILE = f"which GPU they are: {', '.join(profiles.PROFILES)} (default: VGPUS_P
 RANDOM = f"whose random numbers they draw: {' or '.join(rng.STREAMS)} (default: VGPUS_RANDOM, else {rng.STREAMS[0]})"
 TRITON = "interpret: Triton's interpreter runs its kernels on the CPU (default: VGPUS_TRITON, else they are refused)"
 ERRORS = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS, else early)"
+RACES = "end with an error where two streams use the same memory and nothing orders them (default: VGPUS_RACES=1)"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -43,6 +45,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=ERRORS)
     parser.add_argument("--random", default=os.environ.get("VGPUS_RANDOM"), metavar="WHOSE", help=RANDOM)
     parser.add_argument("--triton", default=os.environ.get("VGPUS_TRITON"), metavar="HOW", help=TRITON)
+    parser.add_argument("--races", action="store_true", help=RACES)
     parser.add_argument("--force", action="store_true", help="accepted, and without effect")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
@@ -61,6 +64,9 @@ def main(argv: list[str] | None = None) -> None:
         switch.enable(gpus, **chosen)
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
+    if options.races:
+        os.environ[watch.VARIABLE] = "1"
+    watch.begin_if_told()
     print(f"vgpu: {banner.machine()}", file=sys.stderr)
     sys.argv = ["-c" if options.text else options.program, *options.args]
     if is_stdin or options.text:

@@ -18,6 +18,9 @@ def _enable() -> None:
     variables = (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS, inherit.RANDOM, inherit.TRITON)
     memory, profile, errors, random, triton = map(os.environ.get, variables)
     vgpu.enable(memory=memory, profile=profile, errors=errors, random=random, triton=triton)
+    from vgpu.racing import watch
+
+    watch.begin_if_told()
 
 
 # A child of multiprocessing is told by its parent (processes.py); told twice, it would start in the middle of itself.

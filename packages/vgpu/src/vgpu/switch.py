@@ -8,6 +8,7 @@ import gc
 import os
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -22,6 +23,7 @@ from vgpu.machine import memory as accounts
 from vgpu.machine import triton as interpreter
 from vgpu.observing import profiler
 from vgpu.operators import autocast, backward, dispatch, drawing, fft, otherwise, recurrent, vision
+from vgpu.racing import watch
 from vgpu.starting import banner, inherit, processes
 from vgpu.tensors import dlpack, factories, integers, lazy, methods, serialization, storages, subclasses
 
@@ -187,7 +189,13 @@ def _install(patches: Patches) -> None:
     unsimulated.install(patches)
 
 
-processes.Switch.start = staticmethod(start)
+def start_child(*machine: Any) -> None:
+    """`start` in a child of `multiprocessing`, which is watched for races if its parent is."""
+    start(*machine)
+    watch.begin_if_told()
+
+
+processes.Switch.start = staticmethod(start_child)
 
 
 def disable() -> None:

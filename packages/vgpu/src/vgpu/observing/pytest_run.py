@@ -19,6 +19,7 @@ import pytest
 
 from vgpu.base import record
 from vgpu.machine import contexts, memory
+from vgpu.racing import watch
 from vgpu.starting import banner
 
 # Words in a reason, in a marker's name or in the decorators of a test that asks for GPUs.
@@ -58,6 +59,14 @@ class Run:
         if memory.used_since(before):
             record.write(record.USED, test=item.nodeid)
         return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        if not self.config.getoption("vgpus_races"):
+            return (yield)
+        with pytest.MonkeyPatch.context() as environment, watch.races():
+            environment.setenv(watch.VARIABLE, "1")  # for the programs that the test starts
+            return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:

@@ -90,7 +90,9 @@ def is_wait(func: Any) -> bool:
     return func._schema.name.endswith("::wait_tensor")
 
 
-def launched(detector: Detector, plan: Any, given: dict[str, Any], touched: list[Touched], result: Any, stream: Any) -> None:
+def launched(
+    detector: Detector, plan: Any, given: dict[str, Any], touched: list[Touched], result: Any, stream: Any
+) -> None:
     """A collective is given to the stream of its group, which first waits for the current one.
 
     Where neither the program nor a functional collective asked for it, C++ did, such as the reducer of DDP, and waits

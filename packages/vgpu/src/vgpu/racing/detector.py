@@ -98,7 +98,9 @@ class Detector:
     def streams_of(self, ordinal: int | None = None) -> list[Actor]:
         """The streams that have been used, of one device or of all."""
         with self._lock:
-            return [one for one in self._clocks.actors if isinstance(one, Stream) and ordinal in (None, one.device_index)]
+            return [
+                one for one in self._clocks.actors if isinstance(one, Stream) and ordinal in (None, one.device_index)
+            ]
 
     def born(self, storage: torch.UntypedStorage, stream: Stream, nbytes: int) -> None:
         """The allocator gives memory to a stream, whose operator writes it."""
@@ -109,7 +111,9 @@ class Detector:
             memory = self._memory[storage._cdata] = Memory(stream, nbytes)
             shape = f"{storage.nbytes()} bytes on {stream.device}"
             step = self._clocks.step(stream)
-            memory.add(Access(stream, step, True, whole(storage), "the operator that made it", shape, frames), self._clocks)
+            memory.add(
+                Access(stream, step, True, whole(storage), "the operator that made it", shape, frames), self._clocks
+            )
 
     def dead(self, key: int) -> None:
         """The last reference to a storage is gone: its stream may use the memory for something else."""

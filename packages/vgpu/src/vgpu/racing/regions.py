@@ -37,7 +37,7 @@ def whole(storage: torch.UntypedStorage) -> Region:
 
 
 def overlap(one: Region, other: Region) -> bool:
-    """Whether two regions of one storage have a byte in common. Columns of a matrix lie between each other and have none."""
+    """Whether two regions of one storage have a byte in common; two columns of a matrix have none."""
     start, end = max(one.start, other.start), min(one.end, other.end)
     if start >= end:
         return False

@@ -44,8 +44,8 @@ def reused(pending: Access, freed: Frames, by: Actor, frames: Frames) -> RaceErr
         f"  used   {_line(pending)}\n{told(pending.frames)}\n"
         f"  freed\n{told(freed)}\n"
         f"  given to a new tensor of {named(by)}\n{told(frames)}\n"
-        f"  repair: call tensor.record_stream(stream) for {named(pending.actor)} before the last reference to the tensor "
-        "goes, or let the stream that the tensor was made on wait for it first"
+        f"  repair: call tensor.record_stream(stream) for {named(pending.actor)} before the last reference to the "
+        "tensor goes, or let the stream that the tensor was made on wait for it first"
     )
 
 

@@ -16,7 +16,7 @@ Frames = tuple[tuple[CodeType, int], ...]  # the innermost first
 
 
 def users() -> Frames:
-    """The innermost lines that belong neither to PyTorch nor to this package; PyTorch's own where there are no others."""
+    """The innermost lines of the program; where PyTorch alone is on the stack, those of PyTorch."""
     found: list[tuple[CodeType, int]] = []
     others: list[tuple[CodeType, int]] = []
     frame = sys._getframe(1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from vgpu.tensors.tensor import VirtualTensor, is_virtual
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
+VARIABLE = "VGPUS_RACES"  # 1: children of a process that is watched are watched, too
 _ABOUT_SHAPES = frozenset(("_has_compatible_shallow_copy_type", "is_same_size", "is_set_to"))
 _READS_DIRECTLY = ("numpy", "tolist", "__array__")  # of tensors of the host, without an operator
 _watching: list[Watch] = []
@@ -57,6 +59,14 @@ def races(error: bool = True) -> Iterator[list[RaceError]]:
             yield watch.detector.races
     finally:
         watch.end()
+
+
+def begin_if_told() -> None:
+    """Watch this process to its end, in all threads but for the host's operators, where VGPUS_RACES says so."""
+    if os.environ.get(VARIABLE) == "1" and not _watching:
+        watch = Watch(error=True)
+        watch.begin()
+        _Host(watch).__enter__()
 
 
 class _Thread(threading.local):
@@ -124,9 +134,7 @@ class Watch:
     def _launched(self, plan: Any, func: Any, args: tuple, kwargs: dict | None, result: Any) -> None:
         given = dict(zip(plan.names, args, strict=False)) | (kwargs or {})
         name = func._schema.name.partition("::")[2]
-        touched = [
-            one for key, value in given.items() for one in self._touched(value, writes=key in plan.written)
-        ]
+        touched = [one for key, value in given.items() for one in self._touched(value, writes=key in plan.written)]
         touched += [Touched(one, None, writes=True) for one in self._copied(result, given)]
         ordinals = list(dict.fromkeys(one.ordinal for one in touched if one.ordinal is not None))
         if not ordinals:
@@ -170,6 +178,10 @@ class Watch:
             self._until_it_dies(storage)
             return True
         return self.detector.knows(storage)
+
+    def _is_of_the_host(self, storage: torch.UntypedStorage) -> bool:
+        """Whether a stream has touched memory of the host. What belongs to a device is computed by the host, too."""
+        return self.detector.knows(storage) and memory.ordinal_of(storage) is None
 
     def _until_it_dies(self, storage: torch.UntypedStorage) -> None:
         if not self.detector.knows(storage):
@@ -251,7 +263,7 @@ class Watch:
         touched = [
             Touched(one, None, id(one) in written)
             for one in tensors
-            if one.layout is torch.strided and self.detector.knows(one.untyped_storage())
+            if one.layout is torch.strided and self._is_of_the_host(one.untyped_storage())
         ]
         if touched:
             self.detector.launch(HOST, name, touched)
