@@ -24,7 +24,10 @@ GUIDES = {
     "Virtual GPUs": [
         "packages/vgpu/README.md",
         *(f"packages/vgpu/docs/{name}.md" for name in ("pytest", "accelerate", "lightning", "transformers")),
-        *(f"packages/vgpu/docs/{name}.md" for name in ("how-it-works", "green", "third-party", "differential")),
+        *(
+            f"packages/vgpu/docs/{name}.md"
+            for name in ("how-it-works", "green", "races", "third-party", "differential")
+        ),
         "packages/vgpu/docs/rivals.md",
     ],
     "Lint, explain, doctor": ["packages/multigpu/README.md", "packages/multigpu/docs/linter.md"],

@@ -24,7 +24,7 @@ def region_of(tensor: torch.Tensor) -> Region:
         tensor: any strided tensor of the host.
     """
     itemsize, sizes, strides = tensor.element_size(), tuple(tensor.shape), tensor.stride()
-    start = tensor.storage_offset() * itemsize
+    start = int(tensor.storage_offset()) * itemsize
     if 0 in sizes:
         return Region(start, start, sizes, strides, itemsize)
     last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
