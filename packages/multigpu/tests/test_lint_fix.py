@@ -32,6 +32,19 @@ fully_shard(model)
 {}
 """
 
+CHECKPOINTED = """\
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return {}
+
+
+net = nn.parallel.DistributedDataParallel(Net(), find_unused_parameters=True)
+"""
+
 
 @pytest.mark.parametrize(
     ("program", "before", "after"),
@@ -44,6 +57,8 @@ fully_shard(model)
         (WRAPPED, "state = torch.load(path,)", 'state = torch.load(path, map_location="cpu")'),
         (WRAPPED, "state = torch.load(\n    path)", 'state = torch.load(\n    path, map_location="cpu")'),
         (SHARDED, "print(model.module.weight)", "print(model.weight)"),
+        (CHECKPOINTED, "checkpoint(self.a, x)", "checkpoint(self.a, x, use_reentrant=False)"),
+        (CHECKPOINTED, "checkpoint(self.a, x, use_reentrant=True)", "checkpoint(self.a, x, use_reentrant=False)"),
         (SHARDED, "print((model).module.weight)", "print((model).weight)"),
     ],
 )

@@ -7,6 +7,7 @@ import ast
 
 from .flow import Environment, Flow
 from .names import FUNCTIONS, last_name, self_attribute
+from .replicas import copied_classes, made_and_sent
 from .scopes import BUILD, DATA, DRIVER, STEP, Program, Scope
 from .values import ON_DEVICE, UNKNOWN, Value
 
@@ -56,9 +57,18 @@ def attributes(scope: Scope, program: Program) -> Environment:
         return {}
     methods = {item.name: item for item in scope.cls.body if isinstance(item, FUNCTIONS)}
     known = {**_of_class(scope.cls, program), **_of_init(methods.get("__init__"), program)}
+    if "__init__" in methods and scope.cls in copied_classes(program):
+        # A replica takes buffers along. What was sent to a device in __init__ stays on that one, for every replica.
+        for name, node in made_and_sent(methods["__init__"], program):
+            if known.get(name, UNKNOWN).device and not _registers(node):
+                known[name] = constant(node)
     if methods.keys() & {"_apply", "cuda", "to"}:  # it moves them by itself
         return {name: UNKNOWN if value.made else value for name, value in known.items()}
     return known
+
+
+def _registers(node: ast.AST) -> bool:
+    return any(last_name(part) in REGISTERS for part in ast.walk(node) if isinstance(part, ast.Call))
 
 
 def _of_class(cls: ast.ClassDef, program: Program) -> Environment:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from .names import keyword
 from .readings import Reading
 from .rules import CHECKS, RULES
 from .rules.module_prefix import wrapped_sometimes
@@ -43,13 +44,28 @@ def through_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit 
 
 def to_cpu(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
     """`torch.load(file)` becomes `torch.load(file, map_location="cpu")`; None if ")" is alone on its line."""
+    return _with_argument(node, lines, 'map_location="cpu"', "FL014")
+
+
+def not_reentrant(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
+    """`checkpoint(f, x)` becomes `checkpoint(f, x, use_reentrant=False)`, and `True` there becomes `False`."""
+    assert isinstance(node, ast.Call)
+    given = keyword(node, "use_reentrant")
+    if given is None:
+        return _with_argument(node, lines, "use_reentrant=False", "FL024")
+    line, end = _end(given)
+    return Edit(line, given.col_offset, end, "False", "FL024")
+
+
+def _with_argument(node: ast.AST, lines: list[bytes], argument: str, rule: str) -> Edit | None:
+    """A call with one more argument at its end; None if ")" is alone on its line."""
     assert isinstance(node, ast.Call)
     line, end = _end(node)
     before = lines[line - 1][: end - 1]  # the line up to the closing parenthesis
     if not before.strip():
         return None
     comma = "" if before.rstrip().endswith(b",") else ","
-    return Edit(line, end - 1, end - 1, f'{comma} map_location="cpu"', "FL014")
+    return Edit(line, end - 1, end - 1, f"{comma} {argument}", rule)
 
 
 def without_module(node: ast.AST, reading: Reading, lines: list[bytes]) -> Edit | None:
@@ -64,6 +80,7 @@ FIXES: dict[str, Callable[[ast.AST, Reading, list[bytes]], Edit | None]] = {
     "FL012": through_module,
     "FL014": to_cpu,
     "FL019": without_module,
+    "FL024": not_reentrant,
 }
 
 

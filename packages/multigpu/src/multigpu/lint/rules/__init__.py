@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator
 from ..finding import Found, Rule
 from ..readings import Reading
 from . import (
+    accumulation_synced,
+    accumulation_unscaled,
     bare_cuda,
+    batch_in_replica,
     callable_keeps_self,
     collective_on_one_rank,
     constant_tensor,
@@ -15,12 +18,16 @@ from . import (
     item_in_loop,
     literal_device,
     load_without_map_location,
+    loader_without_sampler,
+    matrix_optimizer_on_shards,
     missing_module,
     module_of_sharded,
     module_prefix,
     no_set_device,
+    number_of_one_rank,
     numpy_round_trip,
     optimizer_before_sharding,
+    reentrant_checkpoint,
     sampler_without_epoch,
     saved_by_every_rank,
     tensor_kept_on_self,
@@ -56,6 +63,13 @@ CHECKS: dict[Rule, Callable[[Reading], Iterator[Found]]] = {
         no_set_device,
         module_of_sharded,
         saved_by_every_rank,
+        loader_without_sampler,
+        accumulation_unscaled,
+        accumulation_synced,
+        reentrant_checkpoint,
+        number_of_one_rank,
+        batch_in_replica,
+        matrix_optimizer_on_shards,
     )
 }
 RULES = {rule.code: rule for rule in (NOT_PYTHON_3, *CHECKS)}

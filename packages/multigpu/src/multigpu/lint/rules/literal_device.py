@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from ..device_text import device_argument, device_asked_for, device_text, has_choice, named_devices
 from ..finding import Found, Rule
 from ..habits import matches
-from ..names import last_name
+from ..names import last_name, self_attribute
 from ..readings import Reading
+from ..replicas import copied_classes, numbered_devices
 from ..scopes import DRIVER, HELPER, STEP, Program, Scope
 
 RULE = Rule(
@@ -30,6 +31,18 @@ def check(reading: Reading) -> Iterator[Found]:
         for place, device in literals:
             if not _chosen_once(place, device, scope, program):
                 yield place, f"{device} by its number"
+    yield from _kept_numbers(program)
+
+
+def _kept_numbers(program: Program) -> Iterator[Found]:
+    """Calls in a step of a copied model that take a device from `self`, where the file gives it one with a number."""
+    kept = {cls: numbered_devices(cls, program) for cls in copied_classes(program)}
+    for scope in program.scopes:
+        attributes = kept.get(scope.cls, {}) if scope.cls is not None and scope.kind == STEP else {}
+        for node in scope.nodes if attributes else ():
+            asked = device_argument(node) if isinstance(node, ast.Call) else None
+            if asked is not None and (name := self_attribute(asked)) in attributes:
+                yield node, f"self.{name}, which is {attributes[name]} in every replica"
 
 
 def _literal_names(scope: Scope) -> Iterator[tuple[ast.AST, str]]:

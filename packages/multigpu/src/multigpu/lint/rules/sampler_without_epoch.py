@@ -2,10 +2,11 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ..finding import Found, Rule
 from ..habits import matches
-from ..names import FUNCTIONS, keyword, last_name
+from ..names import FUNCTIONS, AnyFunction, keyword, last_name
 from ..readings import Reading
 from ..scopes import Program
 
@@ -26,10 +27,10 @@ def check(reading: Reading) -> Iterator[Found]:
     if not made or _tells_epoch(program.tree) or program.any_call("Accelerator", "prepare_data_loader"):
         return
     fors = [node for node in ast.walk(program.tree) if isinstance(node, ast.For)]
-    loops = [loop for loop in fors if _over_epochs(loop) and _trains(loop, program)]
+    loops = [loop for loop in fors if _over_epochs(loop) and trains(loop, program)]
     for node in made:
         again = any(around in loops for around in program.around(node))
-        if loops and not again and not _judges(node, program):
+        if loops and not again and not judges(node, program):
             yield node, f"DistributedSampler() without set_epoch(), and a loop over epochs on line {loops[0].lineno}"
 
 
@@ -63,9 +64,9 @@ def _over_epochs(node: ast.For) -> bool:
     return "epoch" in text and not text.endswith("in range(1)") and last_name(node.iter) in ("range", "trange", "tqdm")
 
 
-def _trains(loop: ast.For, program: Program) -> bool:
+def trains(loop: ast.For, program: Program) -> bool:
     """Whether this file trains on the batches of an epoch, so that a call of set_epoch would be in it."""
-    functions = {node.name: node for node in ast.walk(program.tree) if isinstance(node, FUNCTIONS)}
+    functions = _functions(program)
     waiting: list[ast.AST] = [loop]
     seen: set[ast.AST] = set()
     while waiting:
@@ -82,7 +83,12 @@ def _trains(loop: ast.For, program: Program) -> bool:
     return False
 
 
-def _judges(made: ast.Call, program: Program) -> bool:
+@lru_cache(maxsize=1)  # asked for every loop of a file
+def _functions(program: Program) -> dict[str, AnyFunction]:
+    return {node.name: node for node in ast.walk(program.tree) if isinstance(node, FUNCTIONS)}
+
+
+def judges(made: ast.Call, program: Program) -> bool:
     """Whether a sampler is that of an evaluation, by the names of its data, of itself or of its function."""
     names = [part for given in made.args[:1] for part in _names(given)]
     for above in program.around(made):

@@ -1,0 +1,37 @@
+"""Files in which several ranks train one model on different rows, and the names that such a file uses."""
+
+import ast
+from functools import lru_cache
+
+from .names import FUNCTIONS
+from .replicas import wrappers
+from .scopes import Program
+from .values import words
+
+# Of models in which several ranks work on the same rows.
+OTHER_WAYS = words("parallelize_module PipelineStage pipeline ScheduleGPipe Schedule1F1B context_parallel")
+
+
+def trains_over_ranks(program: Program) -> bool:
+    """Whether a file joins a process group, and shares the gradients of a model out by DDP or by sharding."""
+    if program.of_tests or not program.any_call("init_process_group") or program.any_call(*OTHER_WAYS):
+        return False
+    shards = program.any_call("fully_shard", "FullyShardedDataParallel", "FSDP")
+    return (shards or bool(wrappers(program, True))) and program.any_call("backward")
+
+
+@lru_cache(maxsize=1)  # several rules ask, one after the other
+def names_in(program: Program) -> frozenset[str]:
+    """Every name that a file uses: of variables, attributes, arguments, functions, classes and imports."""
+    found: set[str] = set()
+    for node in ast.walk(program.tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.keyword(arg=str() as name):
+                found.add(name)
+            case ast.alias(name=name):
+                found.update(name.split("."))
+            case _ if isinstance(node, FUNCTIONS):
+                found.add(node.name)
+    return frozenset(found)
