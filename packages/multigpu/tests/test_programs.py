@@ -53,12 +53,13 @@ def run(program: str, entry: Failure) -> None:
 # One failure is a thread that ends by an error: pytest need not warn of it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("name", TODAY)
-def test_program_fails_as_told(name: str, four_gpus: None) -> None:
+def test_program_fails_as_told(name: str, four_gpus: None, capsys: pytest.CaptureFixture[str]) -> None:
     entry = IDS[name]
     with pytest.raises(BaseException) as caught:
         run(entry.program, entry)
     assert entry.raises in {kind.__name__ for kind in type(caught.value).__mro__}, caught.value
-    text = "".join(traceback.format_exception(caught.value))
+    # A log has what a kernel printed above the error, which does not say it.
+    text = "".join([capsys.readouterr().err, *traceback.format_exception(caught.value)])
     assert any(
         re.search(pattern, " ".join(text.split()), re.IGNORECASE) for pattern in entry.patterns + entry.generic
     ), text

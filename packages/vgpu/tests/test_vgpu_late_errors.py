@@ -98,8 +98,8 @@ ALSO = {
 
 @pytest.fixture
 def late(gpus):
-    """Two virtual GPUs whose kernels fail late."""
-    with vgpu.virtual_gpus(2, errors="late") as devices:
+    """Two virtual GPUs, whose kernels fail late by default."""
+    with vgpu.virtual_gpus(2) as devices:
         yield devices
 
 
@@ -208,15 +208,19 @@ def test_what_the_host_sees_is_refused_at_once(late):
     torch.cuda.synchronize()
 
 
-def test_errors_are_early_by_default(gpus):
-    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 3"):
+def test_errors_at_their_line_are_a_choice(gpus):
+    message = "index 5 is out of bounds for dimension 0 with size 3"
+    with vgpu.virtual_gpus(1, errors="early"), pytest.raises(IndexError, match=message):
         LATE["index"][0]()
     torch.cuda.synchronize()
+    LATE["index"][0]()
+    with pytest.raises(torch.AcceleratorError):
+        torch.cuda.synchronize()
 
 
 def test_a_new_machine_has_new_contexts():
     for _ in range(2):
-        with vgpu.virtual_gpus(1, errors="late"):
+        with vgpu.virtual_gpus(1):
             LATE["index"][0]()
             with pytest.raises(torch.AcceleratorError):
                 torch.cuda.synchronize()
@@ -237,9 +241,37 @@ print(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=
 """
 
 
-def test_the_command_and_its_children_fail_late(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "goes_on", "said"),
+    [
+        ([], True, "Assertion `-sizes[i] <= index"),
+        (["--errors", "early"], False, "IndexError: index 5 is out of bounds"),
+    ],
+    ids=["late", "early"],
+)
+def test_the_command_and_its_children_fail_alike(tmp_path, options, goes_on, said):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "vgpu", "--gpus", "1", "--errors", "late", str(program)]
+    command = [sys.executable, "-m", "vgpu", "--gpus", "1", *options, str(program)]
     run = subprocess.run(command, capture_output=True, text=True)
-    assert run.stdout.strip() == "went on" and "Assertion `-sizes[i] <= index" in run.stderr
+    assert run.stdout.strip() == ("went on" if goes_on else "") and said in run.stderr
+
+
+def fail(rank: int) -> None:
+    LATE["index"][0]()
+    torch.ones(2, device="cuda:1").sum().item()
+    with pytest.raises(torch.AcceleratorError):
+        torch.cuda.synchronize()
+
+
+def test_each_rank_begins_with_contexts_that_are_alive(late):
+    fail(0)
+    torch.multiprocessing.spawn(fail, nprocs=2)
+
+
+def test_settling_raises_once_for_what_nobody_has_noticed(late):
+    contexts.settle()
+    LATE["index"][0]()
+    with pytest.raises(torch.AcceleratorError):
+        contexts.settle()
+    contexts.settle()

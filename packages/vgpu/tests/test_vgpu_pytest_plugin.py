@@ -314,12 +314,45 @@ def test_marker():
     with pytest.raises(IndexError):
         torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
 
-def test_the_session_fails_late_again():
+@pytest.mark.xfail(raises=torch.AcceleratorError, strict=True)
+def test_waits_for_nothing():
     torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+
+def test_begins_anew():
+    assert torch.ones(2, device="cuda").sum() == 2
+
+@pytest.mark.xfail(raises=IndexError, strict=True)
+def test_fails_for_a_reason_of_its_own():
+    torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+    raise IndexError
 """
 
 
-def test_each_test_begins_with_contexts_that_are_alive(tmp_path):
+def test_each_test_begins_with_contexts_that_are_alive_and_ends_with_a_wait(tmp_path):
     (tmp_path / "test_it.py").write_text(LATE_ERRORS)
-    run = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-errors", "late")
-    assert "4 passed" in run.stdout, run.stdout + run.stderr
+    run = run_pytest(tmp_path, "--vgpus", "2")
+    assert "4 passed, 2 xfailed" in run.stdout, run.stdout + run.stderr
+
+
+def test_the_machine_of_one_test_ends_with_a_wait_too(tmp_path):
+    program = """
+import torch
+
+def test_waits_for_nothing(virtual_gpus):
+    torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+"""
+    (tmp_path / "test_it.py").write_text(program)
+    run = run_pytest(tmp_path)
+    assert "1 passed, 1 error" in run.stdout and "device-side assert triggered" in run.stdout, run.stdout
+
+
+def test_errors_at_their_line_are_a_choice_of_the_session(tmp_path):
+    program = """
+import pytest, torch
+
+def test_it():
+    with pytest.raises(IndexError):
+        torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+"""
+    (tmp_path / "test_it.py").write_text(program)
+    assert "1 passed" in run_pytest(tmp_path, "--vgpus", "1", "--vgpus-errors", "early").stdout

@@ -23,6 +23,16 @@ def test_one_seed_for_all_devices():
     assert draw("cuda:0") != first[0]
 
 
+@pytest.mark.parametrize("seed", [0, 5, 2**63, -1])
+def test_all_gpus_draw_the_same_numbers_from_a_seed_and_the_cpu_others(seed):
+    torch.manual_seed(seed)
+    host, first, second = (torch.rand(5, device=d).cpu() for d in ("cpu", "cuda:0", "cuda:1"))
+    assert first.equal(second) and not (first == host).any()
+    torch.manual_seed(seed)
+    masks = [torch.nn.functional.dropout(torch.ones(64, device=d)).cpu() for d in ("cpu", "cuda:0", "cuda:1")]
+    assert masks[1].equal(masks[2]) and not masks[0].equal(masks[1])
+
+
 def test_devices_do_not_disturb_each_other():
     torch.manual_seed(5)
     alone = draw("cuda:2")

@@ -91,16 +91,13 @@ def test_numbers_of_several_rounds_of_the_grid():
         check(row)
 
 
-def test_the_default_is_the_numbers_of_the_cpu(gpus):
+def test_the_numbers_of_a_gpu_are_a_choice(gpus):
     assert rng.chosen() == "cpu"
-    torch.manual_seed(3)
-    expected = torch.rand(5)
-    torch.manual_seed(3)
-    assert torch.rand(5, device="cuda").cpu().equal(expected)
+    by_default = draw("torch.rand(5, device=C)", seed=3)
     with vgpu.virtual_gpus(4, random="cuda"):
-        torch.manual_seed(3)
-        assert not torch.rand(5, device="cuda").cpu().equal(expected)
+        assert not draw("torch.rand(5, device=C)", seed=3).equal(by_default)
     assert rng.chosen() == "cpu"
+    assert draw("torch.rand(5, device=C)", seed=3).equal(by_default)
 
 
 def test_whose_numbers_there_are():
@@ -305,13 +302,24 @@ class TestOfTheOperators:
             ("torch.empty(3, device=C).uniform_(2, 1)", "uniform_ expects to return a"),
             ("torch.empty(3, device=C).exponential_(0)", "exponential_ expects lambda > 0.0"),
             ("torch.empty(3, device=C, dtype=torch.long).random_(5, 5)", "'from' to be less than 'to'"),
-            ("torch.bernoulli(torch.full((3,), 2.0, device=C))", "p_in"),
             ("torch.multinomial(torch.ones(3, device=C), 4)", "cannot sample n_sample > prob_dist"),
-            ("torch.poisson(torch.full((3,), -1.0, device=C))", "invalid Poisson rate"),
             ("torch.rand(3, device=C, generator=torch.Generator())", "Expected a 'cuda' device type for generator"),
             ("torch.ones(1, device=C).expand(3).uniform_()", "more than one element of the written-to tensor"),
         ],
     )
     def test_bad_arguments_are_refused_as_ever(self, program, message):
         with pytest.raises(RuntimeError, match=message):
+            draw(program)
+
+    @pytest.mark.parametrize(
+        ("program", "message"),
+        [
+            ("torch.bernoulli(torch.full((3,), 2.0, device=C))", "p_in"),
+            ("torch.poisson(torch.full((3,), -1.0, device=C))", "invalid Poisson rate"),
+        ],
+    )
+    def test_what_a_kernel_refuses_fails_late_or_by_choice_early(self, program, message):
+        with vgpu.virtual_gpus(1, random="cuda", errors="early"), pytest.raises(RuntimeError, match=message):
+            draw(program)
+        with pytest.raises(torch.AcceleratorError, match="device-side assert triggered"):
             draw(program)

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import torch
+from same_numbers import same_numbers
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -61,6 +62,7 @@ def _to_gpu(value: Any) -> Any:
     return DEVICE if isinstance(value, torch.device) else "cuda:1" if value == "cpu" else value
 
 
+@same_numbers()
 def _run(op: Any, given: tuple) -> tuple[list, list]:
     """Outputs and gradients."""
     torch.manual_seed(0)

@@ -24,7 +24,7 @@ MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else 
 PROFILE = f"which GPU they are: {', '.join(profiles.PROFILES)} (default: VGPUS_PROFILE, else none of these)"
 RANDOM = f"whose random numbers they draw: {' or '.join(rng.STREAMS)} (default: VGPUS_RANDOM, else {rng.STREAMS[0]})"
 TRITON = "interpret: Triton's interpreter runs its kernels on the CPU (default: VGPUS_TRITON, else they are refused)"
-ERRORS = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS, else early)"
+ERRORS = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS, else late)"
 RACES = "end with an error where two streams use the same memory and nothing orders them (default: VGPUS_RACES=1)"
 
 

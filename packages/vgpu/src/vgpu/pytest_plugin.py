@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--vgpus-memory", metavar="SIZE", help=memory)
     profile = "which GPU they are: t4, a100-40, a100-80, h100, h200, rtx4090 (default: VGPUS_PROFILE)"
     group.addoption("--vgpus-profile", metavar="GPU", help=profile)
-    errors = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS)"
+    errors = "when an index out of range fails: late, as on GPUs, or early, at its line (default: VGPUS_ERRORS)"
     group.addoption("--vgpus-errors", metavar="WHEN", help=errors)
     random = "whose random numbers they draw: cpu or cuda (default: VGPUS_RANDOM, else cpu)"
     group.addoption("--vgpus-random", metavar="WHOSE", help=random)
@@ -127,7 +127,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
     """Virtual GPUs for one test, as its marker says: by default those of the session, or two. Yields their devices."""
     import vgpu
-    from vgpu.machine import devices
+    from vgpu.machine import contexts, devices
 
     marker = request.node.get_closest_marker("virtual_gpus")
     args, kwargs = (marker.args, dict(marker.kwargs)) if marker else ((), {})
@@ -135,6 +135,7 @@ def virtual_gpus(request: pytest.FixtureRequest) -> Iterator[list[Any]]:
         kwargs["gpus"] = devices.total() or 2
     with vgpu.virtual_gpus(*args, **kwargs) as found:
         yield found
+        contexts.settle()
 
 
 @pytest.fixture

@@ -57,8 +57,9 @@ def enable(
             rtx4090.
         errors: when an index out of range, or what else only a kernel can see, is an error: "early", at its line and
             in the CPU's words, or "late", at the next wait for the device, as on GPUs, whose context has then ended.
-            By default early.
-        random: whose random numbers they draw: "cpu", the default, or "cuda", which takes longer.
+            By default late.
+        random: whose random numbers they draw: "cpu", the default, for the CPU's generator, which each device begins
+            in a way of its own, or "cuda", for those that a GPU draws, which takes longer.
         triton: "interpret" lets Triton's own interpreter run the kernels that are defined from now on, on the CPU; it
             does not see what they do out of bounds, nor races. By default they are refused by name.
 

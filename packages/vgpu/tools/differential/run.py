@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable
 
 import torch
+from same_numbers import same_numbers
 
 import vgpu
 from differential.program import Program
@@ -20,7 +21,7 @@ def run(program: Program, *arguments: object) -> Record:
     names: dict = {"__name__": NAME}
     exec(compile(program.source, NAME, "exec"), names)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), same_numbers():
             warnings.simplefilter("ignore")
             names["program"](*arguments, record)
     except Exception as error:

@@ -1,8 +1,8 @@
 """The context of each device in this process: alive, or ended by an assertion of a kernel that the host noticed late.
 
 A kernel that meets an index out of range has been left behind by the host, which learns of it at its next wait for the
-device. From then on every call of that device fails, until the process ends. By default nothing of this happens: the
-error comes at the line that caused it, in the words of the CPU's kernel.
+device. From then on every call of that device fails, until the process ends. With `errors="early"` nothing of this
+happens: the error comes at the line that caused it, in the words of the CPU's kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vgpu.machine import ranks
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 EARLY, LATE = "early", "late"
-DEFAULT = EARLY
+DEFAULT = LATE
 _ENDED = "a context has ended"
 _MOST = 1000  # lines of one kernel: CUDA's buffer for them is limited, too
 
@@ -93,6 +93,12 @@ def end(ordinal: int, lines: list[str], at_once: bool = False) -> None:
         ended[ordinal] = False
         watch(_ENDED, True)
     if at_once or os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
+        reach(ordinal)
+
+
+def settle() -> None:
+    """Raise if the context of a device has ended and the host has not caught up with it."""
+    for ordinal in [ordinal for ordinal, noticed in _ended.items() if not noticed]:
         reach(ordinal)
 
 

@@ -2,8 +2,9 @@
 
 A generator has the state of CUDA's Philox: a seed and an offset, 16 bytes, and every operator that draws moves the
 offset on. By default the numbers are not Philox's but the CPU's Mersenne twister's, started afresh for each operator
-from seed and offset: seeds reproduce, and so does any state that was kept, while values differ from real GPUs. With
-`random="cuda"` they are those that a GPU draws, for more time (operators/drawing.py).
+from seed and offset: seeds reproduce, and so does any state that was kept, while values differ from real GPUs, and from
+those that the CPU draws for the same seed. With `random="cuda"` they are those that a GPU draws, for more time
+(operators/drawing.py).
 """
 
 from __future__ import annotations
@@ -170,9 +171,8 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
         return self
 
     def start_draw(self, steps: int) -> None:
-        """Start the twister for one operator, and move the offset on. The first one draws as the CPU does."""
-        seed, offset = self.advance(steps)
-        super().manual_seed(seed if not offset else _mixed(seed, offset))
+        """Start the twister for one operator, and move the offset on."""
+        super().manual_seed(twister_seed(*self.advance(steps)))
 
     def advance(self, steps: int) -> tuple[int, int]:
         """Move the offset on by so much, or up to the next multiple of 4, and return the seed and the offset before."""
@@ -189,9 +189,12 @@ VirtualGenerator.__module__, VirtualGenerator.__name__, VirtualGenerator.__qualn
 )
 
 
-def _mixed(seed: int, offset: int) -> int:
-    """A seed of 32 bits, which is all the twister reads; every bit of both counts (MurmurHash3's last step)."""
-    mixed = (seed ^ (offset * 0x9E3779B97F4A7C15)) % (1 << 64)
+def twister_seed(seed: int, offset: int = 0) -> int:
+    """A seed of 32 bits, which is all the twister reads; every bit of both counts (MurmurHash3's last step).
+
+    At offset 0, too, it is not `seed` itself, because a GPU does not draw what the CPU draws with the same seed.
+    """
+    mixed = (seed ^ ((offset + 1) * 0x9E3779B97F4A7C15)) % (1 << 64)
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         mixed = ((mixed ^ (mixed >> 33)) * factor) % (1 << 64)
     return mixed >> 32

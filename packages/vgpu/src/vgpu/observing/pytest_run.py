@@ -5,6 +5,7 @@ The facts come from all processes of the session (record.py): workers of xdist, 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import linecache
 import re
@@ -61,12 +62,21 @@ class Run:
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+        with self._watched():
+            result = yield
+        contexts.settle()  # else a kernel that failed would be no failure where the test waits for nothing any more
+        return result
+
+    @contextlib.contextmanager
+    def _watched(self) -> Generator[None, None, None]:
+        """Look for races, if the session asks for it, also in the programs that the test starts."""
         if not self.config.getoption("vgpus_races"):
-            return (yield)
+            yield
+            return
         with pytest.MonkeyPatch.context() as environment, watch.races():
-            environment.setenv(watch.VARIABLE, "1")  # for the programs that the test starts
-            return (yield)
+            environment.setenv(watch.VARIABLE, "1")
+            yield
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
