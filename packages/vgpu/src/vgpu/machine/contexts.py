@@ -98,7 +98,7 @@ def end(ordinal: int, lines: list[str], at_once: bool = False) -> None:
 
 def settle() -> None:
     """Raise if the context of a device has ended and the host has not caught up with it."""
-    for ordinal in [ordinal for ordinal, noticed in _ended.items() if not noticed]:
+    for ordinal in [ordinal for ordinal, noticed in _ended().items() if not noticed]:
         reach(ordinal)
 
 
