@@ -31,7 +31,9 @@ PATIENCE = 0.5  # seconds: a wait without end cannot be interrupted on Windows
 ANSWER = 20.0  # seconds in which a rank that hangs may say where; on a busy machine it waits for its turn
 HOST = "127.0.0.1"  # by number: a host name that does not resolve is the usual trouble on macOS and Windows
 # What a rank says when another is gone.
-SYMPTOM = re.compile(r"closed by peer|reset by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out|DistStoreError")
+SYMPTOM = re.compile(
+    r"closed by peer|reset by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out|DistStoreError|RankLeft"
+)
 IN_COLLECTIVE = "distributed_c10d.py"  # in the stack of a rank that waits for others
 STARTING = 300.0  # seconds; a rank imports torch and its worker first, on a busy machine for a long time
 StartMethod = Literal["spawn", "forkserver"]

@@ -22,11 +22,20 @@ def on_ranks(work: Callable[[int], None], ranks: int = 2, backend: str | None = 
         backend: of the process group; None where `work` makes its own.
         options: environment variables of the children.
     """
+    preload()
+    args = (work, ranks, backend, str(free_port()), options)
+    mp.start_processes(_child, args=args, nprocs=ranks, start_method=START)
+
+
+def preload() -> None:
+    """What the fork server imports; it counts for the first server of a process."""
+    mp.set_forkserver_preload(["torch", "torch.distributed.fsdp"])
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    mp.set_forkserver_preload(["torch", "torch.distributed.fsdp"])  # counts for the first server of a process
-    mp.start_processes(_child, args=(work, ranks, backend, str(port), options), nprocs=ranks, start_method=START)
+        return probe.getsockname()[1]
 
 
 def _child(rank: int, work: Callable[[int], None], ranks: int, backend: str | None, port: str, options: dict) -> None:

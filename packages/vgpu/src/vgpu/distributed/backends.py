@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from vgpu.base import errors
 from vgpu.base.patches import Patches
-from vgpu.distributed import collectives, groups
+from vgpu.distributed import collectives, groups, leaving
 from vgpu.machine import devices
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
@@ -39,6 +39,7 @@ def install(patches: Patches) -> None:
     options = c10d.ProcessGroupGloo._Options  # type: ignore[attr-defined]  # pybind has it, its stub has not
     patches.set(options, "__deepcopy__", _copied, may_be_missing=True)
     _install_works(patches)
+    leaving.install(patches)
 
 
 def _copied(options: Any, memo: dict) -> Any:
@@ -84,6 +85,7 @@ class _Options:
     """In the place of `ProcessGroupNCCL.Options` in builds that lack it: what is set on it says nothing to gloo."""
 
     _timeout = datetime.timedelta(minutes=10)
+    group_name, global_ranks_in_group = "", ()
     is_high_priority_stream = False
 
 
@@ -99,7 +101,9 @@ def _stand_in(c10d: Any) -> type:
             if options is None:  # a program makes NCCL's group itself; PyTorch gives the options
                 _refuse(self)
             timeout = getattr(options, "timeout", None) or options._timeout
-            super().__init__(store, rank, size, timeout=timeout)
+            name = getattr(options, "group_id", None) or options.group_name
+            with leaving.of_group(name, store, rank, size, options.global_ranks_in_group, timeout):
+                super().__init__(store, rank, size, timeout=timeout)
             errors.note("virtual GPUs have no NCCL: this process group communicates over gloo")
 
         def eager_connect_single_device(self, device: Any) -> None:

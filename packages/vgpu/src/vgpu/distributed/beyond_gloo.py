@@ -87,7 +87,7 @@ def _mean_of_integers(func: Any, collective: collectives.Collective, args: list,
         return None
     args[collective.reduces] = dist.ReduceOp(dist.ReduceOp.RedOpType.SUM).boxed()
     result = func(*args)
-    dist._Work.unbox(result[-1] if isinstance(result, tuple) else result).wait()
+    collectives.work(result).wait()
     if collective.root is None or args[collective.root] == found.rank:
         for one in collectives.leaves(args[0]):
             one.div_(found.size, rounding_mode="trunc")
@@ -110,7 +110,7 @@ def _of_one_byte(func: Any, collective: collectives.Collective, args: list, kwar
     result = func(*wide, *args[collective.group :], **kwargs)
     if collective.functional:
         return _each(lambda one: _waited(one).to(dtype), result)
-    dist._Work.unbox(result[-1] if isinstance(result, tuple) else result).wait()
+    collectives.work(result).wait()
     if collective.root is None or args[collective.root] == found.rank:
         for narrow, one in zip(collectives.leaves(args[0]), collectives.leaves(wide[0]), strict=True):
             narrow.copy_(one)

@@ -50,6 +50,23 @@ class Collective:
         self.group = names.index("group_name" if self.functional else "process_group")
         self.reduces = names.index("reduce_op") if "reduce_op" in names else None
         self.root = next((names.index(name) for name in ("root_rank", "src") if name in names), None)
+        self._background = names.index("async_op") if "async_op" in names else None
+
+    def described(self, args: list) -> str:
+        """The name of this call, with the shape of what it sends."""
+        one = next(leaves(args[: self.group]), None)
+        of = "" if one is None else f" of {tuple(one.shape)} {str(one.dtype).removeprefix('torch.')}"
+        return self.name.strip("_") + of
+
+    def is_waited_for(self, args: list) -> bool:
+        """True where the caller waits for the work that it gets, at once or later."""
+        waits = self._background is not None and args[self._background : self._background + 1] == [False]
+        return not self.functional and (waits or self.name in _BETWEEN_TWO)
+
+    def name_of_group(self, args: list) -> str:
+        """The name by which PyTorch knows the group of this call."""
+        group = args[self.group]
+        return group if isinstance(group, str) else _unboxed(group).group_name
 
     def routed(self, args: list, ordinal: int) -> tuple[list, groups.Route]:
         """The arguments with the group that takes CPU tensors, after the checks of NCCL."""
@@ -58,9 +75,8 @@ class Collective:
             found = groups.named(group)
             args[self.group] = found.name
         else:
-            boxed = not isinstance(group, dist.ProcessGroup)
-            found = groups.route(dist.ProcessGroup.unbox(group) if boxed else group)
-            args[self.group] = found.group.boxed() if boxed else found.group
+            found = groups.route(_unboxed(group))
+            args[self.group] = found.group if isinstance(group, dist.ProcessGroup) else found.group.boxed()
         if found.nccl:
             self._by_nccls_rules(args, found, ordinal)
         if self.name in _INTO_ONE:
@@ -99,6 +115,10 @@ class Collective:
         side = 0 if self.functional or self.name in _REDUCES or self.name == "scatter_" else min(1, self.group - 1)
         count = sum(one.numel() for one in leaves(args[side]))
         return [count] * size, [count] * size
+
+
+def _unboxed(group: Any) -> Any:
+    return group if isinstance(group, dist.ProcessGroup) else dist.ProcessGroup.unbox(group)
 
 
 def _to_each(counts: list[int], size: int) -> list[int]:
@@ -197,7 +217,12 @@ def done(value: Any) -> Any:
 def remember(found: groups.Route, result: Any) -> None:
     """Keep the work of a collective between `_start_coalescing` and `_end_coalescing`, which ends with all of them."""
     if found.pending is not None:
-        found.pending.append(dist._Work.unbox(result[-1] if isinstance(result, tuple) else result))
+        found.pending.append(work(result))
+
+
+def work(result: Any) -> Any:
+    """The work that is, or is the last of, what an operator gives."""
+    return dist._Work.unbox(result[-1] if isinstance(result, tuple) else result)
 
 
 def together(works: list) -> Any:

@@ -17,7 +17,7 @@ from vgpu.attention import kernels as attention_kernels
 from vgpu.attention import scaled_dot_product
 from vgpu.base import errors
 from vgpu.base.patches import Patches
-from vgpu.distributed import beyond_gloo, collectives
+from vgpu.distributed import beyond_gloo, collectives, leaving
 from vgpu.machine import contexts, devices, memory, rng, waiting
 from vgpu.operators import asserts, custom, drawing, limits, waits, widened
 from vgpu.operators.placement import INTO_FIRST, Placement
@@ -223,8 +223,12 @@ def _named(plan: _Plan, args: Any, kwargs: dict | None) -> dict[str, Any]:
 def _communicate(func: Any, plan: _Plan, hosts: list, host_kwargs: dict, args: Any, kwargs: Any, ordinal: int) -> Any:
     """Run a collective over the group that takes CPU tensors."""
     collective: Any = plan.collective
-    hosts, found = collective.routed(hosts, ordinal)
-    result = beyond_gloo.run(func, collective, hosts, host_kwargs, found)
+    group, what = collective.name_of_group(hosts), functools.partial(collective.described, hosts)
+    with leaving.explained(group, what):
+        hosts, found = collective.routed(hosts, ordinal)
+        result = beyond_gloo.run(func, collective, hosts, host_kwargs, found)
+    if found.nccl and collective.is_waited_for(hosts):
+        leaving.expect(collectives.work(result), group, what)
     if not collective.functional:
         collectives.remember(found, result)
         # The tensors that were written to, not their hosts: autograd hangs its warning on what is returned.
