@@ -1,11 +1,12 @@
 """Programs with several streams that are right as they are: a detector that names a race in one of them is wrong.
 
-They were written before the detector that is tried on them.
+They were written before the detector that is tried on them, but for the last two.
 """
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -305,6 +306,46 @@ def thread_with_a_stream() -> None:
     torch.cuda.synchronize()
 
 
+class _Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        made = x + x
+        ctx.save_for_backward(made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        (made,) = ctx.saved_tensors
+        return grads[0] * 2 + made * 0
+
+
+def function_of_the_program_on_a_side_stream() -> None:
+    """Its backward runs where its forward ran, and so does the part of a checkpoint that is computed again."""
+    weight, side = torch.ones(8, device="cuda", requires_grad=True), torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        loss = _Doubled.apply(weight).sum()
+    loss.backward()
+    assert weight.grad is not None
+    weight.grad.add_(1)
+    torch.cuda.synchronize()
+
+
+def reserved_here_and_filled_there() -> None:
+    """`torch.empty` runs no kernel, so a side stream may fill what the default stream has reserved."""
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+    static = torch.empty(2, N, device="cuda")
+    with torch.cuda.stream(side):
+        static[0].copy_(torch.ones(N).pin_memory(), non_blocking=True)
+        static[0].add_(1)
+        torch.empty_like(static[0])
+    main.wait_stream(side)
+    static[0].sum()
+    torch.cuda.synchronize()
+
+
 PROGRAMS = [
-    value for value in list(vars().values()) if callable(value) and getattr(value, "__module__", "") == __name__
+    value
+    for name, value in list(vars().items())
+    if callable(value) and getattr(value, "__module__", "") == __name__ and not name.startswith("_")
 ]

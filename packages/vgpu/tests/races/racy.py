@@ -2,7 +2,7 @@
 
 Each is a function of `repaired`: without the repair its result depends on luck, with it the program is right. They are
 written after public threads, which their docstrings name where there is one; the code is our own, and short. They were
-written before the detector that is tried on them.
+written before the detector that is tried on them, but for the last.
 """
 
 from __future__ import annotations
@@ -294,6 +294,22 @@ def peer_copy_of_an_unfinished_tensor(repaired: bool) -> None:
     if repaired:
         torch.cuda.current_stream().wait_stream(side)
     x.to("cuda:1")
+    torch.cuda.synchronize()
+
+
+def prefetched_across_backward(repaired: bool) -> None:
+    """The next batch is fetched during the step; that backward comes between does not let the next step wait for it."""
+    copies, main = torch.cuda.Stream(), torch.cuda.current_stream()
+    model, batch = torch.nn.Linear(8, 8, device="cuda"), torch.ones(2, 8, device="cuda")
+    for _ in range(2):
+        loss = model(batch).sum()
+        with torch.cuda.stream(copies):
+            ahead = torch.ones(2, 8).pin_memory().to("cuda", non_blocking=True)
+        loss.backward()
+        if repaired:
+            main.wait_stream(copies)
+            ahead.record_stream(main)
+        batch = ahead
     torch.cuda.synchronize()
 
 

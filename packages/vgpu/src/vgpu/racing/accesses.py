@@ -21,6 +21,7 @@ class Access:
         name: the operator, as in "mul_".
         shape: what a reader needs to recognise the tensor: "float32 (4, 2) on cuda:0".
         frames: the lines of the program that led to it.
+        reserves: it only gives the tensor its memory, as `torch.empty` does. A write on any stream may come next.
     """
 
     actor: Actor
@@ -30,6 +31,7 @@ class Access:
     name: str
     shape: str
     frames: Frames
+    reserves: bool = False
 
 
 class Memory:
@@ -50,7 +52,9 @@ class Memory:
         """Keep an access, and return the latest earlier one that it races with, if there is one."""
         met = None
         for key, earlier in list(self._accesses.items()):
-            if clocks.knows(access.actor, earlier.actor, earlier.step):
+            if earlier.reserves and access.writes:
+                del self._accesses[key]
+            elif clocks.knows(access.actor, earlier.actor, earlier.step):
                 if access.writes and _covers(access.region, earlier.region):
                     del self._accesses[key]  # who is ordered after this one is ordered after that, too
             elif (access.writes or earlier.writes) and overlap(access.region, earlier.region):

@@ -102,8 +102,8 @@ class Detector:
                 one for one in self._clocks.actors if isinstance(one, Stream) and ordinal in (None, one.device_index)
             ]
 
-    def born(self, storage: torch.UntypedStorage, stream: Stream, nbytes: int) -> None:
-        """The allocator gives memory to a stream, whose operator writes it."""
+    def born(self, storage: torch.UntypedStorage, stream: Stream, nbytes: int, reserves: bool) -> None:
+        """The allocator gives memory to a stream, whose operator writes it if it does more than reserve it."""
         with self._lock:
             self._clocks.learn(stream, self._clocks.moment(HOST))
             frames = users()
@@ -112,7 +112,8 @@ class Detector:
             shape = f"{storage.nbytes()} bytes on {stream.device}"
             step = self._clocks.step(stream)
             memory.add(
-                Access(stream, step, True, whole(storage), "the operator that made it", shape, frames), self._clocks
+                Access(stream, step, True, whole(storage), "the operator that made it", shape, frames, reserves),
+                self._clocks,
             )
 
     def dead(self, key: int) -> None:
@@ -122,14 +123,21 @@ class Detector:
             if memory is None or memory.born_on is None:
                 return
             self._clocks.learn(memory.born_on, self._clocks.moment(HOST))
+            # The allocator waits for the streams of record_stream, and so for all that they have waited for.
+            waits = self._clocks.all_of(list(memory.also))
             pending = [
                 access
                 for access in memory.unknown_to(memory.born_on, self._clocks)
-                # A work keeps the tensors of its collective, and of what record_stream names the allocator takes care.
-                if access.actor not in memory.also and isinstance(access.actor, Stream)
+                if access.step > waits.get(access.actor, 0) and not self._is_kept(access)
             ]
             if pending:
                 self._freed.setdefault(memory.born_on, []).append(_Freed(memory.nbytes, pending, users()))
+
+    def _is_kept(self, access: Access) -> bool:
+        """Whether a work has the tensors of its collective still: it keeps them until some stream waits for it."""
+        return not isinstance(access.actor, Stream) and not any(
+            self._clocks.knows(stream, access.actor, access.step) for stream in self.streams_of()
+        )
 
     def recorded(self, storage: torch.UntypedStorage, stream: Stream) -> None:
         """`record_stream`: the allocator will wait for this stream, too."""

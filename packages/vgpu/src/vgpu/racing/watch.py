@@ -22,6 +22,7 @@ from vgpu.base.patches import Patches
 from vgpu.machine import memory, pinned, streams
 from vgpu.operators import dispatch
 from vgpu.racing import collectives
+from vgpu.racing.backward import Backward
 from vgpu.racing.clocks import HOST
 from vgpu.racing.detector import Detector, Touched
 from vgpu.racing.report import RaceError
@@ -30,7 +31,9 @@ from vgpu.tensors.tensor import VirtualTensor, is_virtual
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 VARIABLE = "VGPUS_RACES"  # 1: children of a process that is watched are watched, too
-_ABOUT_SHAPES = frozenset(("_has_compatible_shallow_copy_type", "is_same_size", "is_set_to"))
+_ABOUT_SHAPES = frozenset(
+    ("_has_compatible_shallow_copy_type", "is_same_size", "is_set_to", "_wrap_tensor_autograd", "record_stream")
+)
 _READS_DIRECTLY = ("numpy", "tolist", "__array__")  # of tensors of the host, without an operator
 _watching: list[Watch] = []
 
@@ -71,7 +74,7 @@ def begin_if_told() -> None:
 
 class _Thread(threading.local):
     seen = 0  # operators of this thread
-    task = -1  # of autograd
+    makes = ""  # the operator that is running
 
 
 class Watch:
@@ -82,6 +85,7 @@ class Watch:
         self._error, self._told = error, 0
         self._patches = Patches()
         self._thread = _Thread()
+        self._backward = Backward(self.detector)
 
     def begin(self) -> None:
         """Put them in place."""
@@ -98,6 +102,7 @@ class Watch:
         set_(streams.Event, "synchronize", self._around(streams.Event.synchronize, self._host_waited_for_event))
         set_(streams.Stream, "query", self._around(streams.Stream.query, self._stream_queried))
         set_(streams.Stream, "synchronize", self._around(streams.Stream.synchronize, self._host_waited_for_stream))
+        set_(streams, "make_current", self._first(self._backward.changed, streams.make_current))
         set_(streams, "synchronize", self._around(streams.synchronize, self._host_waited_for_device))
         set_(VirtualTensor, "record_stream", self._around(VirtualTensor.record_stream, self._record_stream))
         for name in _READS_DIRECTLY:
@@ -121,11 +126,13 @@ class Watch:
 
     def _operator(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
         plan = dispatch.plan_of(func)
-        if reads_nothing(plan, func):
-            return self._run(func, args, kwargs)
-        before = self._thread.seen
-        result = self._run(func, args, kwargs)
-        if self._thread.seen == before:  # else it is made of operators that were seen
+        before, outer = self._thread.seen, self._thread.makes
+        self._thread.makes = func._schema.name.partition("::")[2]
+        try:
+            result = self._run(func, args, kwargs)
+        finally:
+            self._thread.makes = outer
+        if self._thread.seen == before and not reads_nothing(plan, func):  # else its parts were seen
             self._thread.seen += 1
             self._launched(plan, func, args, kwargs, result)
             self.raise_new()
@@ -139,8 +146,21 @@ class Watch:
         ordinals = list(dict.fromkeys(one.ordinal for one in touched if one.ordinal is not None))
         if not ordinals:
             return
-        self._order_autograd()
-        stream = streams.current(ordinals[-1] if name == "copy_" and len(ordinals) > 1 else ordinals[0])
+        ordinal = ordinals[-1] if name == "copy_" and len(ordinals) > 1 else ordinals[0]
+        stream = self._backward.stream(ordinal)
+        self._given(stream, plan, func, given, touched, result)
+        self._backward.done(ordinal, stream)
+
+    def _given(
+        self,
+        stream: streams.Stream,
+        plan: Any,
+        func: Any,
+        given: dict[str, Any],
+        touched: list[Touched],
+        result: Any,
+    ) -> None:
+        """An operator was given to a stream."""
         if collectives.is_wait(func):
             for one in touched:
                 self.detector.wait_for_memory(stream, one.host.untyped_storage(), collectives.Group)
@@ -148,9 +168,10 @@ class Watch:
         if plan.collective is not None:
             collectives.launched(self.detector, plan, given, touched, result, stream)
             return
-        others = [streams.current(ordinal) for ordinal in ordinals if ordinal != stream.device_index]
+        ordinals = {one.ordinal for one in touched if one.ordinal not in (None, stream.device_index)}
+        others = [streams.current(ordinal) for ordinal in ordinals if ordinal is not None]
         self.detector.wait_for(stream, list(others))  # a copy between devices runs on one, after and before the other
-        self.detector.launch(stream, name, touched)
+        self.detector.launch(stream, func._schema.name.partition("::")[2], touched)
         for other in others:
             self.detector.wait_for(other, [stream])
         if plan.waits is not None and plan.waits(given):
@@ -187,20 +208,15 @@ class Watch:
         if not self.detector.knows(storage):
             weakref.finalize(storage, self.detector.forget, storage._cdata)
 
-    def _order_autograd(self) -> None:
-        """Autograd lets backward wait for the streams of forward, once for each call of it."""
-        task = torch._C._current_graph_task_id()
-        if task not in (-1, self._thread.task):
-            used = self.detector.streams_of()
-            for ordinal in {one.device_index for one in used if isinstance(one, streams.Stream)}:
-                self.detector.wait_for(streams.current(ordinal), used)
-        self._thread.task = task
-
     # What memory.py tells.
 
     def allocated(self, allocation: memory.Allocation, storage: torch.UntypedStorage) -> None:
         """A storage has come to a device."""
-        self.detector.born(storage, streams.current(allocation.ordinal), allocation.nbytes)
+        stream = self._backward.stream(allocation.ordinal)
+        # Factories such as torch.rand reserve memory, too, and an operator of its own fills it.
+        reserves = self._thread.makes.removeprefix("new_").startswith("empty") or not self._thread.makes
+        self.detector.born(storage, stream, allocation.nbytes, reserves)
+        self._backward.done(allocation.ordinal, stream)
 
     def freed(self, allocation: memory.Allocation) -> None:
         """A storage has gone."""
@@ -244,6 +260,16 @@ class Watch:
             result = function(*args, **kwargs)
             tell(*args, **kwargs, **({} if result is None or not isinstance(result, bool) else {"answer": result}))
             return result
+
+        return told
+
+    def _first(self, tell: Callable, function: Callable) -> Callable:
+        """The function, before which somebody is told."""
+
+        @functools.wraps(function)
+        def told(*args: Any) -> Any:
+            tell(*args)
+            return function(*args)
 
         return told
 
