@@ -4,7 +4,10 @@
                 of the notebooks, in my_notebooks/
     fresh       new copies of the notebooks; what you have written is kept      (NN...: of these alone)
     test        set up, run the unit tests and every notebook under nbval       (--all: exhaustive tests, too;
+                                                                                --long: those that take long alone;
                                                                                 other args go to pytest)
+    long        what takes hours: the long tests, PyTorch's own tables,         (--pytorch DIR, --suites DIR: see
+                random programs for an hour, the oldest PyTorch                 below; --for 20m: fewer programs)
     oldest      run the notebooks and vgpu's tests on the oldest PyTorch        (args as for test)
                 that is supported, in .venv/oldest
     notebooks   run the notebooks and store their outputs in place              (NN_topic.ipynb..., --check)
@@ -39,7 +42,9 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "set-up.json"
 PYTHONS = ((3, 13), (3, 12), (3, 11))  # in the order of preference
 NO_TESTS = 5  # pytest's exit code
-ALL = "--all"  # runs the tests that are marked as exhaustive, too
+# Which tests a run is of, as pytest's -m says it: without one of these options, the quick ones.
+QUICK = "not exhaustive and not long"
+MARKED = {"--all": "not long", "--long": "long"}
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 TORCH_CHOICES = ("default", "cpu")
 GIGABYTES = {"default": 10 if sys.platform == "linux" else 3, "cpu": 3}  # what a set-up takes on disk while it unpacks
@@ -51,7 +56,7 @@ PACKAGES = ("packages/vgpu[test]", "packages/multigpu[test]", ".[course,dev]")
 MAIN_TESTS = ("notebooks", "notebooks/course", "tests", "notebooks/posts/verdicts")
 TESTED_ALONE = ("packages/vgpu", "packages/multigpu")
 # What runs on the oldest PyTorch: what shows, with outputs and with operators, that a version differs.
-ON_OLDEST = ("-m", "not exhaustive", "notebooks/", "packages/vgpu/tests")
+ON_OLDEST = ("-m", QUICK, "notebooks/", "packages/vgpu/tests")
 # A notebook that somebody has copied elsewhere still finds the course.
 COURSE_ON_PATH = """
 import pathlib, sys, sysconfig
@@ -259,17 +264,18 @@ def is_path(arg: str) -> bool:
 
 def sessions(args: list[str]) -> list[tuple[Path, list[str]]]:
     """The pytest sessions of a test run: the folder of each and its arguments. A package has one of its own, so that
-    its tests meet its own configuration and nothing of this repository's. Paths in `args` choose the sessions. Without
-    them, and without `--all`, the exhaustive tests are left out."""
+    its tests meet its own configuration and nothing of this repository's. Paths in `args` choose the sessions, whole
+    unless an option of `MARKED` is there, too. Without either, a run is of the quick tests."""
     paths = [arg for arg in args if is_path(arg)]
-    options = [arg for arg in args if arg not in (*paths, ALL)]
-    if not paths and ALL not in args:
-        options = ["-m", "not exhaustive", *options]
+    marks = [MARKED[arg] for arg in args if arg in MARKED] or ([] if paths else [QUICK])
+    options = [word for mark in marks for word in ("-m", mark)]
+    options += [arg for arg in args if arg not in (*paths, *MARKED)]
     chosen: list[tuple[Path, list[str]]] = []
     for package in TESTED_ALONE:
         inside = [os.path.relpath(path, package) for path in paths if Path(path).as_posix().startswith(package)]
         if inside or not paths:
-            chosen.append((ROOT / package, [*inside, *options]))
+            # Packages have no notebooks, and nbval takes longer to import than torch.
+            chosen.append((ROOT / package, ["-pno:nbval", *inside, *options]))
     others = [path for path in paths if not Path(path).as_posix().startswith(TESTED_ALONE)]
     if others or not paths:
         # Notebooks first, since they take longest, but for the long files that conftest.py puts before them.
@@ -332,6 +338,30 @@ def oldest(python: Path, args: list[str]) -> int:
         say(f"{line}, in .venv/oldest")
         run(command, "this step failed for the reason above")
     return test(inside, args or [*ON_OLDEST])
+
+
+def long(python: Path, args: list[str]) -> int:
+    """What takes hours and few changes can break, one after the other; all of it runs, whatever fails."""
+    parser = argparse.ArgumentParser(prog="tasks.py long", allow_abbrev=False)
+    parser.add_argument("--pytorch", metavar="DIR", help="a checkout of PyTorch, for `oracle`")
+    parser.add_argument("--suites", metavar="DIR", help="checkouts of other projects, for `third-party`")
+    parser.add_argument("--for", metavar="TIME", dest="lasts", default="60m", help="of random programs (default: 60m)")
+    options = parser.parse_args(args)
+    codes = [
+        test(python, ["--long"]),
+        oracle(python, ["--pytorch", options.pytorch] if options.pytorch else []),
+        differential(python, ["--for", options.lasts]),
+        oldest(python, []),
+    ]
+    if options.suites:
+        codes.append(third_party(python, ["--suites", options.suites]))
+    return max(codes)
+
+
+def differential(python: Path, args: list[str]) -> int:
+    """Random programs on virtual GPUs beside the CPU."""
+    tools = ROOT / "packages" / "vgpu" / "tools"
+    return subprocess.run([str(python), "-m", "differential", *args], cwd=tools).returncode
 
 
 def oldest_lock() -> str:
@@ -413,7 +443,7 @@ def clean() -> int:
 
 COMMANDS = {
     command.__name__.replace("_", "-"): command
-    for command in (lab, fresh, test, oldest, notebooks, bench, oracle, third_party, site, links, lint)
+    for command in (lab, fresh, test, long, oldest, notebooks, bench, oracle, third_party, site, links, lint)
 }
 
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -191,24 +192,28 @@ def test_failing_step_is_an_error_that_says_what_to_do(tasks):
 
 
 ALL = ["notebooks", "notebooks/course", "tests", "notebooks/posts/verdicts"]
-QUICK = ["-m", "not exhaustive"]
+QUICK = ["-m", "not exhaustive and not long"]
+NOT_LONG = ["-m", "not long"]
+NO_NBVAL = ["-pno:nbval"]
 
 
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (["--all"], {".": ["--nbval", *ALL], "packages/vgpu": [], "packages/multigpu": []}),
-        ([], {".": ["--nbval", *ALL, *QUICK], "packages/vgpu": QUICK, "packages/multigpu": QUICK}),
+        ([], {".": [*ALL, *QUICK], "packages/vgpu": QUICK, "packages/multigpu": QUICK}),
+        (["--all"], {".": [*ALL, *NOT_LONG], "packages/vgpu": NOT_LONG, "packages/multigpu": NOT_LONG}),
+        (["--long"], {".": [*ALL, "-m", "long"], "packages/vgpu": ["-m", "long"], "packages/multigpu": ["-m", "long"]}),
         (
             ["--all", "-k", "tests"],
             {
-                ".": ["--nbval", *ALL, "-k", "tests"],
-                "packages/vgpu": ["-k", "tests"],
-                "packages/multigpu": ["-k", "tests"],
+                ".": [*ALL, *NOT_LONG, "-k", "tests"],
+                "packages/vgpu": [*NOT_LONG, "-k", "tests"],
+                "packages/multigpu": [*NOT_LONG, "-k", "tests"],
             },
         ),
-        (["tests/test_a.py::test_x", "-x"], {".": ["--nbval", "tests/test_a.py::test_x", "-x"]}),
+        (["tests/test_a.py::test_x", "-x"], {".": ["tests/test_a.py::test_x", "-x"]}),
         (["packages/vgpu/tests/test_b.py"], {"packages/vgpu": ["tests/test_b.py"]}),
+        (["--all", "packages/vgpu/tests/test_b.py"], {"packages/vgpu": ["tests/test_b.py", *NOT_LONG]}),
     ],
 )
 def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expected):
@@ -216,7 +221,8 @@ def test_a_test_run_is_three_sessions_unless_a_path_is_named(tasks, args, expect
         (tasks.ROOT / file).parent.mkdir(parents=True, exist_ok=True)
         (tasks.ROOT / file).touch()
     sessions = {folder.relative_to(tasks.ROOT).as_posix(): words for folder, words in tasks.sessions(args)}
-    assert list(sessions.items()) == list(expected.items())
+    begin = {folder: ["--nbval"] if folder == "." else NO_NBVAL for folder in expected}
+    assert list(sessions.items()) == [(folder, begin[folder] + words) for folder, words in expected.items()]
 
 
 @pytest.mark.parametrize("torch", ["default", "cpu"])
@@ -241,7 +247,7 @@ def test_the_oldest_torch_has_an_environment_of_its_own_and_runs_the_notebooks_a
     assert python == tasks.venv_python(environment)
     assert dict(sessions) == {
         tasks.ROOT: ["--nbval", "notebooks/", *QUICK],
-        tasks.ROOT / "packages" / "vgpu": ["tests", *QUICK],
+        tasks.ROOT / "packages" / "vgpu": [*NO_NBVAL, "tests", *QUICK],
     }
 
 
@@ -254,15 +260,45 @@ def test_the_lock_of_the_oldest_torch_is_what_pyproject_allows_at_least(tasks):
     assert {line.split("==")[0] for line in set(lock) - set(oldest)} == {"torch", "torchvision", "setuptools"}
 
 
+def workflow(name):
+    return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8"))
+
+
 def test_the_workflow_runs_the_oldest_torch():
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
-    assert "python tasks.py oldest --torch cpu" in [step.get("run") for step in workflow["jobs"]["oldest"]["steps"]]
+    steps = workflow("test.yml")["jobs"]["oldest"]["steps"]
+    assert "python tasks.py oldest --torch cpu" in [step.get("run") for step in steps]
+
+
+def test_what_takes_long_runs_by_itself_once_a_week():
+    long = workflow("long.yml")
+    (when,) = long[True]["schedule"]  # YAML reads the key `on` as True
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", when["cron"])
+    assert "python tasks.py long --torch cpu" in [step.get("run") for step in long["jobs"]["long"]["steps"]]
+
+
+@pytest.mark.parametrize("given", [[], ["--pytorch", "P", "--suites", "S", "--for", "20m"]])
+def test_what_takes_long_runs_to_its_end_and_fails_when_a_part_of_it_fails(tasks, monkeypatch, given):
+    ran = []
+
+    def instead_of(name, code):
+        return lambda python, args: ran.append((name, *args)) or code
+
+    for name, code in {"test": 0, "oracle": 2, "differential": 0, "oldest": 1, "third_party": 0}.items():
+        monkeypatch.setattr(tasks, name, instead_of(name, code))
+    assert tasks.COMMANDS["long"](Path("python"), given) == 2
+    lasts, pytorch, suites = ("20m", ["--pytorch", "P"], [("third_party", "--suites", "S")]) if given else ("60m", [], [])
+    expected = [("test", "--long"), ("oracle", *pytorch), ("differential", "--for", lasts), ("oldest",), *suites]
+    assert ran == expected
+
+
+def test_random_programs_run_beside_the_cpu(tasks, monkeypatch):
+    monkeypatch.setattr(tasks, "ROOT", ROOT)
+    assert tasks.differential(Path(sys.executable), ["--count", "1"]) == 0
 
 
 def test_the_workflow_tests_the_library_the_course_and_each_package_on_macos_and_windows(tasks, monkeypatch):
     monkeypatch.setattr(tasks, "ROOT", ROOT)
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
-    steps = [step["run"].split() for step in workflow["jobs"]["elsewhere"]["steps"] if "run" in step]
+    steps = [step["run"].split() for step in workflow("test.yml")["jobs"]["elsewhere"]["steps"] if "run" in step]
     commands = ["python", "tasks.py", "test", "--torch", "cpu"]
     assert all(words[: len(commands)] == commands for words in steps)
     sessions = {

@@ -39,7 +39,7 @@ def weights(tmp_path):
     [
         ("resnet18", False),
         ("resnet18", True),
-        pytest.param("resnet50", True, marks=pytest.mark.exhaustive),
+        pytest.param("resnet50", True, marks=pytest.mark.long),
         ("mobilenet_v3_large", False),
     ],
 )

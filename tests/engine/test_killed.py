@@ -15,7 +15,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.long)])
 def test_kills_at_random_moments_change_no_bit(kills, tmp_path):
     program = [sys.executable, killed_training.__file__, str(tmp_path), str(kills)]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=600)

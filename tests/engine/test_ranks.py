@@ -130,7 +130,7 @@ def test_train_and_evaluate_under_torchrun(tmp_path):
 
 
 STOPS = [
-    pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.exhaustive),
+    pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.long),
     pytest.param(signal.SIGTERM, id="sigterm"),
 ]
 

@@ -93,7 +93,7 @@ def test_fsdp2_gives_equal_results_on_the_cpu_and_on_gpus_with_two_and_four_rank
     assert_nearly_equal(epochs_of(virtual), expected)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_fsdp2_gives_equal_results_on_three_and_four_ranks_of_the_cpu(tmp_path):
     """Three do not divide the 64 rows of a step."""
     found = {ranks: epochs_of(run(ranks, "cpu", TRAIN_FSDP2, tmp_path / str(ranks), 2)) for ranks in (2, 3, 4)}
@@ -119,7 +119,7 @@ def test_tensor_parallel_gives_equal_results_on_the_cpu_and_on_gpus_with_two_ran
     assert int(re.search(r"epoch 3: (\d+) of 325 right", learned[-1])[1]) > 270
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_tensor_parallel_gives_equal_results_with_four_ranks():
     learned = told_of_tensor_parallel(2, run(2, "cpu", TRAIN_TENSOR_PARALLEL))
     for device in ("cpu", "virtual"):

@@ -1,6 +1,7 @@
 """The catalogue is true: on virtual GPUs each program fails with its message, and its repaired form runs."""
 
 import contextlib
+import gc
 import re
 import traceback
 import warnings
@@ -37,6 +38,7 @@ TODAY = [name for name in IDS if name not in OVER and IDS[name].mark not in UNTE
 def four_gpus(name: str, monkeypatch: pytest.MonkeyPatch, vgpu_fresh_memory: None) -> Iterator[None]:
     """Four virtual GPUs, or none for what runs on the CPU; a process group that a program began is ended."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    gc.freeze()  # what outlived the collection of vgpu_fresh_memory, mostly modules, no later one need look through
     with contextlib.nullcontext() if name in ON_THE_CPU else vgpu.virtual_gpus(4, force=True):
         torch.manual_seed(0)
         yield

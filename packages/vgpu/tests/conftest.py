@@ -36,6 +36,7 @@ def pytest_unconfigure() -> None:
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
     """Four virtual GPUs for one test."""
     gc.collect()  # memory figures start from what is held, not from what an earlier test has yet to give back
+    gc.freeze()  # and what is held now, such as modules that earlier tests imported, no later collection looks through
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with vgpu.virtual_gpus(4, force=True) as devices:
         torch.manual_seed(0)

@@ -95,7 +95,7 @@ def first_with(piece: str) -> Program:
     return next(program for seed in range(100) if piece in (program := ranks.draw(seed, 2)).pieces)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_two_ranks_are_equal_to_one_process_and_planted_faults_are_found():
     pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
     chosen = [(name, first_with(min(one.shows_in))) for name, one in mutants.RANK_MUTANTS.items()]

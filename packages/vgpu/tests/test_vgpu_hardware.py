@@ -60,7 +60,7 @@ def test_a_record_comes_back_from_its_file_and_a_stranger_is_refused(tmp_path):
         files.read(tmp_path / "b.jsonl.gz")
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_command_asks_from_an_operator_on():
     last = len(questions.operators()) - 1
     command = [sys.executable, "-m", "record", "child", "-", "--virtual", "--from", str(last)]

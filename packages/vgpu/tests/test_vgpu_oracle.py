@@ -47,7 +47,7 @@ def test_one_argument_elsewhere(name, other):
     assert difference in (None, "-"), difference
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_a_file_of_a_checkout(tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "test_it.py").write_text(

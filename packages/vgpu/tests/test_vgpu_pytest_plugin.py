@@ -14,6 +14,7 @@ from vgpu.observing import pytest_run
 
 PLUGIN = "vgpu.pytest_plugin"
 INSTALLED = any(e.value == PLUGIN for e in importlib.metadata.entry_points(group="pytest11"))
+XDIST = ("-p", "xdist", "-n")
 
 TESTS = """
 import pytest, torch
@@ -153,9 +154,11 @@ def suite(tmp_path):
 
 
 def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    plugin = [] if INSTALLED else ["-p", PLUGIN]
+    """With this plugin alone: some environments have plugins that take longer to import than torch."""
+    plugin = ["-p", "vgpu" if INSTALLED else PLUGIN]
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", *plugin, *arguments]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("VGPUS", "PYTEST_"))} | environment
+    env.setdefault("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 
@@ -198,7 +201,7 @@ def test_what_is_expected_fails_no_run_and_workers_of_xdist_tell_the_same(suite)
     expected = "".join(f"    {re.escape(line)}\n" for line in SKIPPED | UNSIMULATED)
     with (suite / "pytest.ini").open("a") as file:
         file.write(f"vgpus_expected =\n{expected}")
-    done = run_pytest(suite, "--vgpus", "2", "--vgpus-force", "--vgpus-no-skips", "--vgpus-strict", "-n", "1")
+    done = run_pytest(suite, "--vgpus", "2", "--vgpus-force", "--vgpus-no-skips", "--vgpus-strict", *XDIST, "1")
     assert done.stdout.splitlines()[-2] == "vgpu: 4 tests ran on virtual GPUs", done.stdout
     assert done.returncode == 0 and "cannot be rewritten" not in done.stdout
 
@@ -282,7 +285,7 @@ def test_programs_that_a_marked_test_starts_have_its_machine(tmp_path):
 def test_workers_of_xdist(tmp_path):
     pytest.importorskip("xdist")
     write(tmp_path, 2)
-    done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-force", "-n", "2")
+    done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-force", *XDIST, "2")
     assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 

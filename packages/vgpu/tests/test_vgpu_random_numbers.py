@@ -19,7 +19,7 @@ from vgpu.machine import distributions, philox, rng
 from vgpu.operators import drawing as operators
 
 FACTS = json.loads((Path(__file__).parent / "hardware" / "random_numbers.json").read_text(encoding="utf-8"))
-LARGE = 50_000  # of numbers: rows above take seconds and come with the exhaustive tests
+LARGE = 50_000  # of numbers: rows above take seconds and come with the long tests
 
 #: Rows without a hash equal the card's to rounding, because these steps are approximations of its hardware.
 TO_ROUNDING = {
@@ -74,7 +74,7 @@ def test_a_program_draws_what_the_card_drew(row):
     check(row)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("row", [r for r in FACTS["rows"] if r["numbers"] > LARGE], ids=lambda row: row["program"])
 @pytest.mark.usefixtures("drawing")
 def test_a_program_draws_as_much_as_the_card_drew(row):

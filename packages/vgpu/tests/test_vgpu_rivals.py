@@ -10,7 +10,7 @@ import pytest
 PROGRAM = Path(__file__).parents[1] / "tools" / "rivals.py"
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_fifteen_of_fifteen():
     pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
     environment = {name: value for name, value in os.environ.items() if name != "RIVAL"}

@@ -7,7 +7,7 @@ import pytest
 import third_party
 
 # The runner of other projects' tests is a tool of ours, and each of these tests starts several interpreters.
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.long
 
 TESTS = """\
 import os, unittest, warnings

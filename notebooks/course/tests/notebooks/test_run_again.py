@@ -34,7 +34,7 @@ def test_part_one_has_seven_notebooks():
 
 
 @pytest.mark.parametrize("path", PART_ONE, ids=lambda path: path.stem)
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_cells_show_the_same_when_they_are_run_again(path, differences):
     assert differences[path] == []
 
