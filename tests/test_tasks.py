@@ -286,7 +286,9 @@ def test_what_takes_long_runs_to_its_end_and_fails_when_a_part_of_it_fails(tasks
     for name, code in {"test": 0, "oracle": 2, "differential": 0, "oldest": 1, "third_party": 0}.items():
         monkeypatch.setattr(tasks, name, instead_of(name, code))
     assert tasks.COMMANDS["long"](Path("python"), given) == 2
-    lasts, pytorch, suites = ("20m", ["--pytorch", "P"], [("third_party", "--suites", "S")]) if given else ("60m", [], [])
+    lasts, pytorch, suites = (
+        ("20m", ["--pytorch", "P"], [("third_party", "--suites", "S")]) if given else ("60m", [], [])
+    )
     expected = [("test", "--long"), ("oracle", *pytorch), ("differential", "--for", lasts), ("oldest",), *suites]
     assert ran == expected
 
