@@ -108,6 +108,7 @@ FILLED_IN = {
     r"--minutes \d+": "--steps 2 --batch-size 2 --train-images 4 --test-images 2",
     r"^python -m frcnn_lite train --amp": "python -m frcnn_lite train --amp --out runs/amp --steps 2 --batch-size 2 "
     "--train-images 4 --test-images 2",
+    r"--vgpus-min \d+": "--vgpus-min 1",
     r"--evaluate-every 200": "--evaluate-every 2",
     r"IMAGE\.\.\.": "picture.jpg",
     r"voc:DIR": "voc:pictures",
@@ -230,6 +231,7 @@ def desk(tmp_path_factory):
     own_test = "import torch\n\ndef test_own(pytestconfig):\n"
     own_test += "    asked = pytestconfig.getoption('vgpus')\n"
     own_test += "    assert torch.cuda.device_count() == asked if asked else torch.cuda.device_count() >= 2\n"
+    own_test += "    torch.ones(1, device='cuda')\n"
     (folder / "test_own.py").write_text(own_test)
     write_image(folder / "picture.jpg")
     write_voc(folder / "pictures", {f"p{k}": [("cell", (8, 8, 30, 30))] for k in range(8)})
