@@ -24,17 +24,19 @@ _device_query = torch.ops.prim.device.default
 
 def install(patches: Patches) -> None:
     """Replace what FakeTensors answer, and what the tracing modes are given."""
-    patches.set(FakeTensor, "__torch_dispatch__", classmethod(_translated(FakeTensor.__torch_dispatch__.__func__)))  # type: ignore[attr-defined]
-    for mode in (FakeTensorMode, FunctionalTensorMode, ProxyTorchDispatchMode):
-        patches.set(mode, "__torch_dispatch__", _translated(mode.__torch_dispatch__))
+    of_tensors = FakeTensor.__torch_dispatch__.__func__  # type: ignore[attr-defined]
+    patches.set(FakeTensor, "__torch_dispatch__", classmethod(_translated(of_tensors, _public)))
+    for mode in (FunctionalTensorMode, ProxyTorchDispatchMode):
+        patches.set(mode, "__torch_dispatch__", _translated(mode.__torch_dispatch__, _public))
+    patches.set(FakeTensorMode, "__torch_dispatch__", _translated(FakeTensorMode.__torch_dispatch__, _indexed))
 
 
-def _translated(dispatch: Callable) -> Callable:
+def _translated(dispatch: Callable, read: Callable[[Any], Any]) -> Callable:
     @functools.wraps(dispatch)
     def __torch_dispatch__(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _device_query:
             return _internal(dispatch(self, func, types, args, {}))
-        args, kwargs = tuple(map(_public, args)), {k: _public(v) for k, v in (kwargs or {}).items()}
+        args, kwargs = tuple(map(read, args)), {k: read(v) for k, v in (kwargs or {}).items()}
         return dispatch(self, func, types, args, kwargs)
 
     return __torch_dispatch__
@@ -46,3 +48,10 @@ def _internal(device: torch.device) -> torch.device:
 
 def _public(value: Any) -> Any:
     return devices.public(value) if isinstance(value, torch.device) else value
+
+
+def _indexed(value: Any) -> Any:
+    """A device with its index: until torch 2.14 the cache of FakeTensorMode takes "cuda" of two threads for one GPU."""
+    value = _public(value)
+    unnumbered = isinstance(value, torch.device) and value.type == "cuda" and value.index is None
+    return devices.PUBLIC[devices.current()] if unnumbered else value
