@@ -12,9 +12,10 @@ from pathlib import Path
 
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.marking import marked
+from multigpu.failures.sentences import ENOUGH, sentences
 from website.layout import FAILURES, notebooks
 from website.links import anchored
-from website.prose import ENOUGH, first_sentence, listed, sentences
+from website.prose import first_sentence, listed
 
 LONG = 110  # letters of a title
 SMALL = 12  # lines that a change may have to be shown beside the repair

@@ -11,11 +11,12 @@ from typing import Any
 
 from multigpu.failures import CHAPTERS, catalogue, match, question, reading
 from multigpu.failures.marking import marked
+from multigpu.failures.sentences import sentences
 from website import topics
 from website.entry import capital
 from website.failures import chapter_page
 from website.layout import FAILURES
-from website.prose import first_sentence, sentences
+from website.prose import first_sentence
 
 LINES = (
     "COLOURS",

@@ -10,6 +10,7 @@ pytest.importorskip("sphinx", reason="the site is built by Sphinx")
 
 from multigpu.failures import CHAPTERS, catalogue
 from multigpu.failures.marking import marked
+from multigpu.failures.sentences import sentences
 from website import api, entry, failures, layout, lighter, notebook, prose, topics, twins
 
 
@@ -63,7 +64,7 @@ def test_a_name_of_a_program_keeps_its_letters_at_the_beginning_of_a_title(title
     ],
 )
 def test_a_text_is_cut_between_sentences_alone(text, pieces):
-    assert prose.sentences(text) == pieces and " ".join(pieces) == text
+    assert sentences(text) == pieces and " ".join(pieces) == text
 
 
 def test_only_a_long_text_becomes_a_list():

@@ -10,6 +10,7 @@ from pathlib import Path
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.lookup import Found, look_up
 from multigpu.failures.record import record
+from multigpu.failures.sentences import quoting
 from multigpu.shown import show
 
 NO_MATCH, BAD_INPUT = 1, 2
@@ -83,7 +84,7 @@ def _answer(found: Found) -> int:
     if found.answered:
         guess = [GUESS] if found.how == "guess" else []
         also = [f"also possible: {entry.id}: {entry.title}" for entry in found.entries[1:]]
-        show("\n".join([*guess, told(found.entries[0]), *([""] if also else []), *also]))
+        show("\n".join([*guess, told(found.entries[0], found.lines[0]), *([""] if also else []), *also]))
         return 0
     if found.how == "topic":
         show("\n".join([TOPIC, *(f"{entry.id:26}{entry.title}" for entry in found.entries)]))
@@ -97,9 +98,16 @@ def _answer(found: Found) -> int:
     return NO_MATCH
 
 
-def told(entry: Failure) -> str:
-    """The text of an entry for the terminal."""
+def told(entry: Failure, decided: tuple[str, ...]) -> str:
+    """The text of an entry for the terminal.
+
+    Args:
+        entry: the entry.
+        decided: the lines of the text that it was found by. What its cause says about their words comes first.
+    """
     lines = [f"{entry.id}: {entry.title} [{entry.marks}]"]
+    if yours := quoting(entry.cause, decided):
+        lines += _labelled("yours", yours)
     lines += _labelled("cause", entry.cause) + (_labelled("check", entry.check) if entry.check else [])
     lines += _labelled("fix", entry.fix)
     if entry.repaired:

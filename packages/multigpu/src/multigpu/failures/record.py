@@ -4,6 +4,7 @@ from typing import Any
 
 from multigpu.failures import Failure
 from multigpu.failures.lookup import Found
+from multigpu.failures.sentences import quoting
 
 # How the entries were found, in the words of those who read an answer without this file beside them.
 MEANING = {
@@ -45,6 +46,7 @@ def whole(entry: Failure, lines: tuple[str, ...]) -> dict[str, Any]:
         "tested": entry.marks,
         "decided_by": list(lines),
         "message": entry.message,
+        "cause_of_these_lines": quoting(entry.cause, lines),
         "cause": entry.cause,
         "check": entry.check,
         "fix": entry.fix,
