@@ -140,6 +140,29 @@ def test_a_block_that_began_without_gradients_gives_the_graphs_of_the_cpus_autoc
     assert found[0] == [mode is torch.enable_grad for mode in modes]
 
 
+def _half_precision(weight, rows):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        result = torch.nn.functional.linear(rows, weight)
+    assert result.dtype is torch.bfloat16
+    return result.float().sum()
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: torch.func.grad(f),
+        lambda f: torch.func.jacrev(f),
+        lambda f: lambda w, x: torch.vmap(torch.func.grad(f), in_dims=(None, 0))(w, x).sum(0),
+        lambda f: lambda w, x: torch.func.grad(f, argnums=(1, 0))(w, x)[1],
+    ],
+)
+def test_functions_of_torch_func_transform_a_block(transform):
+    weight, rows = torch.ones(3, 4, device="cuda:1"), torch.arange(8.0, device="cuda:1").reshape(2, 4)
+    found = transform(_half_precision)(weight, rows)
+    assert found.device == weight.device and found.dtype is torch.float32
+    torch.testing.assert_close(found, rows.sum(0).expand(3, 4))
+
+
 def test_it_belongs_to_a_thread_and_data_parallel_passes_it_on():
     seen = []
 

@@ -218,6 +218,54 @@ MISTAKES = {
         "module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of them on device: "
         "cuda:1",
     ),
+    "a mask of attention on the CPU": (
+        lambda: nn.functional.scaled_dot_product_attention(*[on(0, 1, 1, 2, 8)] * 3, attn_mask=on("cpu", 2, 2)),
+        SAME + "got attn_bias is on cpu, different from other tensors on cuda:0 (when checking argument in method "
+        "wrapper_CUDA___scaled_dot_product_efficient_attention)",
+    ),
+    "the weight of a bilinear layer on the CPU": (
+        lambda: nn.Bilinear(2, 2, 2)(on(0, 1, 2), on(0, 1, 2)),
+        SAME + "got mat2 is on cpu, different from other tensors on cuda:0 (when checking argument in method "
+        "wrapper_CUDA_bmm)",
+    ),
+    "a sparse matrix on the CPU": (
+        lambda: torch.sparse.mm(on("cpu", 2, 2).to_sparse(), on(0, 2, 2)),
+        SAME + "got mat1 is on cpu, different from other tensors on cuda:0 (when checking argument in method "
+        "wrapper_SparseCUDA__addmm)",
+    ),
+    "labels that are no integers": (
+        lambda: nn.functional.cross_entropy(on(0, 2, 2), on(0, 2)),
+        "\"nll_loss_forward_reduce_cuda_kernel_2d_index\" not implemented for 'Float'",
+    ),
+    "labels in int32, without a mean": (
+        lambda: nn.functional.nll_loss(on(0, 2, 2), on(0, 2).int(), reduction="none"),
+        "\"nll_loss_forward_no_reduce_cuda_kernel_index\" not implemented for 'Int'",
+    ),
+    "indices in float32": (
+        lambda: nn.functional.embedding(on(0, 2), on(0, 3, 2)),
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+        "torch.cuda.FloatTensor instead",
+    ),
+    "a cross product of two dtypes": (
+        lambda: torch.linalg.cross(on(0, 3), on(0, 3).half()),
+        "Found dtype Half but expected Float",
+    ),
+    "a layer norm with weights of a different dtype": (
+        lambda: nn.LayerNorm(2).cuda(0)(on(0, 2, 2).bfloat16()),
+        "expected scalar type BFloat16 but found Float",
+    ),
+    "a group norm with weights of a different dtype": (
+        lambda: nn.GroupNorm(1, 2).cuda(0)(on(0, 2, 2).half()),
+        "expected scalar type Half but found Float",
+    ),
+    "a step between integers": (
+        lambda: torch.lerp(on(0, 2).long(), on(0, 2).long(), 0.5),
+        "\"lerp_cuda\" not implemented for 'Long'",
+    ),
+    "an operator that CUDA lacks": (
+        lambda: on(0, 2).to_mkldnn(),
+        "'aten::to_mkldnn' is only available for these backends: [CPU, Meta",
+    ),
 }
 
 

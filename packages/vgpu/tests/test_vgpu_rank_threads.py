@@ -1,5 +1,6 @@
 """`vgpu.ranks`: ranks that are threads of one process compute and fail as ranks that are processes do."""
 
+import contextlib
 import gc
 import os
 import random
@@ -69,6 +70,17 @@ class TestWhatRanksDo:
             return host.tolist(), summed(rank), dist.get_backend()
 
         assert on_threads(both, backend="gloo") == [([3], [3], "gloo")] * 2
+
+    def test_gloo_sends_no_tensors_of_gpus(self):
+        def sent(rank):
+            for device, words in (("cpu", ""), ("cuda", "gloo sends and receives no tensors of GPUs")):
+                mine = torch.tensor([rank + 1.0], device=device)
+                with pytest.raises(RuntimeError, match=words) if words else contextlib.nullcontext():
+                    dist.send(mine, 1) if rank == 0 else dist.recv(mine, 0)
+                host = mine.tolist()
+            return host
+
+        assert on_threads(sent, backend="gloo") == [[1], [2]]
 
     def test_what_was_begun_is_waited_for(self):
         def begun(rank):

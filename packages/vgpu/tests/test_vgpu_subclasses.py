@@ -7,6 +7,7 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils._per_sample_grad import call_for_per_sample_grads
 
 pytestmark = pytest.mark.usefixtures("gpus")
 
@@ -76,6 +77,24 @@ def test_a_parameter_of_a_subclass_follows_its_module():
     assert before.device == torch.device("cuda:1")
     module.cpu()
     assert type(before) is Image and isinstance(before, nn.Parameter)
+
+
+def test_a_subclass_that_is_made_is_not_asked_for_its_functions():
+    class Strict(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise RuntimeError(f"{func.__name__} is unknown to this class")
+
+    made = torch.Tensor._make_subclass(Strict, torch.ones(2, device="cuda:1"), True)
+    with torch._C.DisableTorchFunctionSubclass():
+        assert isinstance(made, Strict) and made.requires_grad and made.device == torch.device("cuda:1")
+
+
+def test_gradients_of_each_sample_as_expanded_weights_compute_them():
+    layer = torch.nn.Linear(3, 2, device="cuda:1")
+    rows = torch.arange(12.0, device="cuda:1").reshape(4, 3)
+    call_for_per_sample_grads(layer)(rows).sum().backward()
+    torch.testing.assert_close(layer.weight.grad_sample, rows[:, None].expand(4, 2, 3))
 
 
 def test_every_tensor_is_an_instance_of_the_type_of_a_gpu_tensor():

@@ -65,7 +65,9 @@ def run_tables() -> int:
     """Print one line for each table, after the lines of what does not agree."""
     codes = []
     for table in TABLES:
-        command = [sys.executable, str(HERE / table[0]), *table[1:]]
+        # Python puts the folder of a file that it runs on its path, and for a module the working directory.
+        program = table if table[0] == "-m" else [str(HERE / table[0]), *table[1:]]
+        command = [sys.executable, *program]
         codes.append(subprocess.run(command, cwd=HERE).returncode)
     return max(codes)
 

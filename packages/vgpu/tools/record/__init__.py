@@ -1,4 +1,4 @@
-"""What a GPU answers, kept as data, and virtual GPUs asked the same: every operator of PyTorch's test tables.
+"""What a GPU answers, kept as data, and virtual GPUs asked the same: operators, and small programs.
 
 In packages/vgpu/tools:
 python -m record ask FILE             ask this machine's GPU, and write a record (rows of JSON, gzipped)
@@ -14,6 +14,8 @@ strict|forward, strict|backward    under torch.use_deterministic_algorithms
 cast|NAME             under autocast: the dtypes of the results
 sync|forward          does it wait for the device
 backward|plain        does its backward run
+and of the small programs `group|program|name`: what they say, or their error.
 
-questions.py asks, files.py keeps, compare.py says how two answers differ, page.py writes the page.
+questions.py asks every operator of PyTorch's test tables, programs.py runs the programs, files.py keeps, compare.py
+says how two answers differ, page.py writes the page.
 """

@@ -10,10 +10,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from record import compare, files, page, questions
+from record import compare, files, page, programs, questions
+
+PARTS = ("operators", "programs")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -24,10 +27,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("command", choices=("ask", "page", "differ", "check", "child"))
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--virtual", action="store_true", help="ask a virtual GPU")
+    parser.add_argument("--part", choices=PARTS, default="operators", help=argparse.SUPPRESS)
     parser.add_argument("--from", type=int, default=0, dest="start", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.command == "child":
-        return child(options.start, options.virtual)
+        return child(options.part, options.start, options.virtual)
     if options.command == "ask":
         files.write(options.file, ask(options.virtual))
     elif options.command == "page":
@@ -48,39 +52,49 @@ def check() -> int:
 
 
 def ask(virtual: bool) -> files.Record:
-    """Ask all operators, in a process that is started anew wherever an answer has ended its context."""
+    """Ask all operators and all programs."""
     about = {"torch": torch.__version__, "date": datetime.date.today().isoformat()}
     about["card"] = "virtual" if virtual else torch.cuda.get_device_name()
-    answers: dict[str, str] = {}
-    place, count = 0, len(questions.operators())
+    return files.Record(about, {key: answer for part in PARTS for key, answer in _answers(part, virtual)})
+
+
+def _answers(part: str, virtual: bool) -> Iterator[tuple[str, str]]:
+    """The answers to one part, from a process that is started anew wherever an answer has ended its context."""
+    place, count = 0, len(_asked(part))
     while place < count:
-        asked = list(_asked_from(place, virtual))
-        answers.update((key, answer) for _, key, answer in asked)
-        place = (asked[-1][0] if asked else place) + 1
-        print(f"{place} of {count} operators, {len(answers)} answers", file=sys.stderr)
-    return files.Record(about, answers)
+        for last, key, answer in _from_child(part, place, virtual):
+            yield key, answer
+            place = last
+        place += 1
+        print(f"{place} of {count} {part}", file=sys.stderr)
 
 
-def _asked_from(start: int, virtual: bool) -> Iterator[tuple[int, str, str]]:
-    command = [sys.executable, "-m", "record", "child", "-", "--from", str(start)]
+def _from_child(part: str, start: int, virtual: bool) -> Iterator[tuple[int, str, str]]:
+    command = [sys.executable, "-m", "record", "child", "-", "--part", part, "--from", str(start)]
     with subprocess.Popen([*command, *["--virtual"] * virtual], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             yield tuple(json.loads(line))  # type: ignore[misc]
 
 
-def child(start: int, virtual: bool) -> int:
-    """Print the answers of the operators from one on, until one of them ends the context."""
+def _asked(part: str) -> dict[str, Any]:
+    return questions.operators() if part == "operators" else programs.programs()
+
+
+def child(part: str, start: int, virtual: bool) -> int:
+    """Print the answers to a part from one place on, until one of them ends the context."""
     if virtual:
         import vgpu
 
         vgpu.enable(1, force=True)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for place, op in enumerate(questions.operators().values()):
+    if part == "programs":
+        programs.begin()
+    for place, (name, asked) in enumerate(_asked(part).items()):
         if place < start:
             continue
-        for key, answer in questions.ask(op):
+        for key, answer in questions.ask(asked) if part == "operators" else [(name, programs.ask(asked))]:
             print(json.dumps([place, key, answer]), flush=True)
             if answer.startswith("DEAD"):
                 return 1

@@ -20,6 +20,7 @@ SAME, WORDS, GREENER, REDDER, NOT_SIMULATED, DRAWN = (
     "depends on numbers that are drawn, or on the order of a set",
 )
 KINDS = (SAME, WORDS, GREENER, REDDER, NOT_SIMULATED, DRAWN)
+_NOT_SIMULATED = re.compile("virtual GPUs do not simulate|is not simulated by virtual GPUs")
 REASONS = Path(RECORDS, "differences.toml")
 
 
@@ -45,7 +46,7 @@ def kind(key: str, real: str, virtual: str) -> str:
     """One of KINDS for the two answers to a question."""
     if real == virtual:
         return SAME
-    if "virtual GPUs do not simulate" in virtual:
+    if _NOT_SIMULATED.search(virtual):
         return NOT_SIMULATED
     if drawn().fullmatch(key):
         return DRAWN

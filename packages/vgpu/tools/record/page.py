@@ -17,6 +17,7 @@ QUESTIONS = {
     "cast": "autocast",
     "sync": "waits for the device",
     "backward": "backward",
+    "program": "small programs",
 }
 _TYPES = re.compile(
     r"\b(?:b?float\d+|complex\d+|u?int\d+|bool|BFloat16|Float|Half|Double|Complex\w+|Short|Int|Long|Char|Byte|Bool)\b"
@@ -100,9 +101,11 @@ _INTRODUCTION = """\
 <!-- written by `python -m record page`, in packages/vgpu/tools -->
 A real GPU was asked every operator of PyTorch's own test tables. Does it run for this dtype, with one tensor on the
 CPU, under deterministic algorithms, under autocast? Does it wait for the device, and does its backward run? What came
-back, values excepted, was kept: dtype, shape and strides, or the type and the first lines of the error. Virtual GPUs
-are asked the same, and the tables count how often they answer the same. The records are beside the tests
-(`tests/hardware/*.jsonl.gz`). `make test` asks a sample of the operators, and `make oracle` all.
+back, values excepted, was kept: dtype, shape and strides, or the type and the first lines of the error. It has also
+run small programs (`tools/record/programs.toml` and `whole_programs.py`), which are about conversions, memory, streams,
+random numbers, attention, optimizers and files, and what they said was kept. Virtual GPUs are asked the same, and the
+tables count how often they answer the same. The records are beside the tests (`tests/hardware/*.jsonl.gz`). `make test`
+asks a sample, and `make test ARGS=--all` and `make oracle` ask all.
 
 **To add a card**, on a machine with a GPU, in `packages/vgpu/tools`: `python -m record ask
 ../tests/hardware/NAME.jsonl.gz` (ten minutes; it needs `expecttest`). Then `python -m record ask FILE --virtual` on

@@ -71,15 +71,18 @@ def described(result: Any) -> str:
     return " ".join(parts)[:200]
 
 
-def answer(question: Callable[[], str]) -> str:
-    """ "ok" and what the question returns; or "!" and its error, "DEAD" where the context is lost with it."""
+def answer(question: Callable[[], str], lines: int = 2, longest: int = LONGEST) -> str:
+    """ "ok" and what the question returns; or "!" and its error, "DEAD" where the context is lost with it.
+
+    `lines` and `longest` say how much of the error's text is kept.
+    """
     try:
         return f"ok {question()}"
     except Exception as error:
         text = re.sub(r"\(Triggered internally.*", "", re.sub(r"0x[0-9a-f]+", "0x", str(error)))
-        lines = " / ".join(text.strip().splitlines()[:2])[:LONGEST]
+        kept = " / ".join(text.strip().splitlines()[:lines])[:longest]
         dead = "CUDA error" in text and "invalid device ordinal" not in text
-        return f"{'DEAD' if dead else '!'} {type(error).__name__}: {lines}"
+        return f"{'DEAD' if dead else '!'} {type(error).__name__}: {kept}"
 
 
 def ask(op: Any) -> Iterator[tuple[str, str]]:
@@ -122,7 +125,7 @@ def _short(dtype: torch.dtype) -> str:
 
 def _usual_dtype(op: Any) -> torch.dtype:
     known = op.dtypesIfCUDA
-    return torch.float32 if torch.float32 in known else next(iter(known), torch.float32)
+    return torch.float32 if torch.float32 in known else min(known, key=str, default=torch.float32)
 
 
 def _runs(op: Any, dtype: torch.dtype) -> str:

@@ -85,7 +85,7 @@ def _is_for_gpus(call: _Call) -> bool:
             return False
     if mask is None:
         return True
-    return mask.device == query.device and mask.dtype in (torch.bool, torch.float32, query.dtype)
+    return mask.dtype in (torch.bool, torch.float32, query.dtype)
 
 
 def _of_nothing(call: _Call) -> Tensor:

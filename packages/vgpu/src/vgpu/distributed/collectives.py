@@ -30,6 +30,12 @@ _BETWEEN_TWO = frozenset(("send", "recv_", "recv_any_source_", "isend", "irecv",
 _CUT = frozenset(("alltoall_base_",))
 _NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 _NOT_BOUND = "Attempt to perform collective on tensor not on device passed to init_process_group"
+# The table of backends in PyTorch's documentation has no tick for them; on GPUs the address of the tensor is of no use
+# to gloo's sockets, which end with "Bad address".
+_NOT_BY_GLOO = (
+    "gloo sends and receives no tensors of GPUs: send tensor.cpu(), or initialise the group with backend 'nccl'. On "
+    "GPUs this call ends with 'writev: Bad address'."
+)
 # What NCCL has no type for.
 _NOT_SENT = frozenset((torch.int16, torch.uint16, torch.uint32, torch.uint64))
 
@@ -79,6 +85,8 @@ class Collective:
             args[self.group] = found.group if isinstance(group, dist.ProcessGroup) else found.group.boxed()
         if found.nccl:
             self._by_nccls_rules(args, found, ordinal)
+        elif self.name in _BETWEEN_TWO:
+            raise RuntimeError(_NOT_BY_GLOO)
         if self.name in _INTO_ONE:
             _check_sizes(self.name, args, found.size)
         if not self.functional and (found.nccl or self.name in _INTO_ONE) and self.name not in _CUT:

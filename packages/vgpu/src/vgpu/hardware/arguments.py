@@ -45,18 +45,49 @@ def _convolution(given: Given) -> None:
             raise RuntimeError(f"Input type ({kind}) and {name} type ({errors.tensor_type(other)}) should be the same")
 
 
+def _nll_loss(given: Given) -> None:
+    values, target = given["self"], given["target"]
+    if target.dtype in (torch.int64, torch.uint8) or target.dim() != values.dim() - 1:
+        return
+    kernel = "reduce_cuda_kernel_1d_index" if values.dim() == 1 else "reduce_cuda_kernel_2d_index"
+    if values.dim() == 2 and given["reduction"] == 0:
+        kernel = "no_reduce_cuda_kernel_index"
+    raise NotImplementedError(f"\"nll_loss_forward_{kernel}\" not implemented for '{_name(target)}'")
+
+
+def _cross(given: Given) -> None:
+    values, other = given["self"], given["other"]
+    if values.dtype != other.dtype:
+        raise RuntimeError(f"Found dtype {_name(other)} but expected {_name(values)}")
+
+
+def _normalization(given: Given) -> None:
+    """Weights in float32 for an input in half precision, which the host's kernels take."""
+    values = given["input"]
+    for name in ("weight", "bias"):
+        other = given.get(name)
+        if other is not None and other.dtype != values.dtype and values.is_floating_point():
+            raise RuntimeError(f"expected scalar type {_name(values)} but found {_name(other)}")
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return errors.LEGACY_NAMES.get(tensor.dtype, str(tensor.dtype))
+
+
 def _batch_norm(given: Given) -> None:
     """A batch of vectors is not cuDNN's, and PyTorch's own kernel has words of its own."""
     values = given["input"]
     if values.dim() < 3 and not values.is_floating_point():
-        name = errors.LEGACY_NAMES[values.dtype]
-        raise NotImplementedError(f"\"batch_norm_stats_cuda\" not implemented for '{name}'")
+        raise NotImplementedError(f"\"batch_norm_stats_cuda\" not implemented for '{_name(values)}'")
 
 
 # By operator, its name without namespace and overload: called with the arguments by name, it raises.
 CHECKS: dict[str, Callable[[Given], None]] = {
     **dict.fromkeys(("mm", "addmm", "_sparse_mm", "_sparse_addmm"), _sparse_mm),
     **dict.fromkeys(("convolution", "_convolution"), _convolution),
+    **dict.fromkeys(("cross", "linalg_cross"), _cross),
+    **dict.fromkeys(("native_layer_norm", "native_group_norm"), _normalization),
+    "nll_loss_forward": _nll_loss,
     "_int_mm": _int_mm,
     "_scaled_mm": _scaled_mm,
     "linalg_lstsq": _lstsq,

@@ -55,6 +55,8 @@ _CUDA = {
     "ldl_factor_kernel_cpu": "ldl_factor_looped_cusolver",
     "le_cpu": "compare_cuda",
     "lgamma": "lgamma_cuda",
+    "lerp_kernel_scalar": "lerp_cuda",
+    "lerp_kernel_tensor": "lerp_cuda",
     "linalg_svd_cpu": "svd_cuda_gesvdjBatched",
     "log_sigmoid_cpu": "log_sigmoid_forward_cuda",
     "log_softmax_lastdim_kernel_impl": "host_softmax",
@@ -106,6 +108,7 @@ _SCATTER = re.compile(r"scatter_gather_tensor_cpu.*")
 _NOT_IMPLEMENTED = re.compile(r'"(\w+)" not implemented for')
 
 
+_HOST_TYPE = re.compile(r"\btorch\.(?=(?:sparse\.)?[A-Z][A-Za-z0-9]*Tensor\b)")
 _OTHER_WORDS = (("expected m1 and m2 to have the same dtype", "expected mat1 and mat2 to have the same dtype"),)
 
 
@@ -118,6 +121,7 @@ def in_cudas_words(error: Exception, operator: str) -> Exception:
     """
     text = str(error)
     words = _NOT_IMPLEMENTED.sub(lambda found: f'"{_name(found[1], operator)}" not implemented for', text)
+    words = _HOST_TYPE.sub("torch.cuda.", words)
     for host, cuda in _OTHER_WORDS:
         words = words.replace(host, cuda)
     return error if words == text else type(error)(words)

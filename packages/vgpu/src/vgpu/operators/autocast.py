@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
+from torch._C import _functorch as functorch
 from torch.utils._pytree import tree_leaves
 
 from vgpu.base.patches import Patches
@@ -177,10 +178,17 @@ def _with_dtype(op: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 def _eligible(value: object) -> bool:
     # A wrapper on a GPU is cast, too, as DTensor is one: C++ takes it for a CPU tensor as it does what is inside.
-    on_gpu = is_virtual(value) or (
-        isinstance(value, torch.Tensor) and type(value) is not torch.Tensor and value.is_cuda
-    )
-    return on_gpu and value.is_floating_point() and value.dtype is not torch.float64  # type: ignore[attr-defined]
+    if not isinstance(value, torch.Tensor):
+        return False
+    on_gpu = is_virtual(value) or (value.is_cuda if type(value) is not torch.Tensor else _wraps_virtual(value))
+    return on_gpu and value.is_floating_point() and value.dtype is not torch.float64
+
+
+def _wraps_virtual(value: torch.Tensor) -> bool:
+    """Whether functorch has wrapped a virtual tensor, once for each `grad` and `vmap`, in a plain tensor."""
+    while functorch.is_functorch_wrapped_tensor(value):
+        value = functorch.get_unwrapped(value)
+    return is_virtual(value)
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:

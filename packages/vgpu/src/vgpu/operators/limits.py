@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._C import DispatchKey, DispatchKeySet
 
 from vgpu.base import errors
 from vgpu.hardware import arguments, deterministic, refused
+
+_CUDA = DispatchKeySet(DispatchKey.CUDA)
 
 
 class Limits:
@@ -19,6 +22,7 @@ class Limits:
 
     def __init__(self, func: torch._ops.OpOverload) -> None:
         schema = func._schema
+        self._func = func
         self._full_name = schema.name.partition("::")[2] + (f".{schema.overload_name}" if schema.overload_name else "")
         self._name = _plain(func)
         self._names = [argument.name for argument in schema.arguments]
@@ -31,7 +35,7 @@ class Limits:
     def check(self, args: tuple, kwargs: dict | None) -> None:
         """Raise what a GPU raises for these arguments, if it does."""
         if self._absent:
-            raise errors.no_kernel(self._full_name)
+            self._func.redispatch(_CUDA, *args, **(kwargs or {}))  # there is no such kernel, and PyTorch says so
         if self._name in refused.NOT_SIMULATED:
             raise errors.not_simulated(f"the operator aten::{self._full_name}")
         given = {**dict(zip(self._names, args, strict=False)), **(kwargs or {})}

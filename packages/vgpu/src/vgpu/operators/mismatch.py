@@ -45,9 +45,13 @@ def error(name: str, overload: str, named: Named, given: dict[str, Any]) -> Exce
     common = named[0][1].device
     culprit, tensor = next((n, t) for n, t in named if t.device != common)
     culprit = _RENAMED.get(name, {}).get(culprit, culprit)
+    return _in_method(culprit, tensor, named[0][1], native_functions.wrapper(*kernel))
+
+
+def _in_method(culprit: str, tensor: torch.Tensor, common: torch.Tensor, method: str) -> RuntimeError:
     return RuntimeError(
-        f"{_ALL_ON_ONE} got {culprit} is on {tensor.device}, different from other tensors on {common} (when checking "
-        f"argument in method {native_functions.wrapper(*kernel)})"
+        f"{_ALL_ON_ONE} got {culprit} is on {tensor.device}, different from other tensors on {common.device} (when "
+        f"checking argument in method {method})"
     )
 
 
@@ -119,10 +123,7 @@ def _slow_convolution(image: torch.Tensor, weight: torch.Tensor, transposed: boo
     method = "__slow_conv2d_forward"
     if transposed:
         method = "_slow_conv_transpose3d" if deep else "slow_conv_transpose2d"
-    return RuntimeError(
-        f"Expected all tensors to be on the same device, but got weight is on {weight.device}, different from other "
-        f"tensors on {image.device} (when checking argument in method wrapper_CUDA_{method})"
-    )
+    return _in_method("weight", weight, image, f"wrapper_CUDA_{method}")
 
 
 def _segment_reduce(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception:
@@ -149,12 +150,25 @@ def _masked_index(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exce
     )
 
 
+def _through_products(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception:
+    """Two tensors are multiplied first, and their product with the third."""
+    first, *others = given["i1"], given["i2"], given["i3"]
+    return _in_method("mat2", next(t for t in others if t.device != first.device), first, "wrapper_CUDA_bmm")
+
+
+def _sparse_addmm(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception:
+    """The result is made beside the dense matrix, before the product checks the devices."""
+    return _in_method("mat1", given["mat1"], given["mat2"], "wrapper_SparseCUDA__addmm")
+
+
 # Operators that check the devices themselves.
 _OWN: dict[str, Words] = {
     **dict.fromkeys(ASSERTS, _asserted),
     "mse_loss": _mse_loss,
     **dict.fromkeys(("torchvision::nms", "torchvision::roi_align", "torchvision::roi_pool"), _second_must_be_there),
     **dict.fromkeys(("torchvision::ps_roi_align", "torchvision::ps_roi_pool"), _second_must_be_there),
+    "_sparse_addmm": _sparse_addmm,
+    "_trilinear": _through_products,
     "addcmul": _addcmul,
     "_convolution": _convolution,
     "_unsafe_masked_index": _masked_index,

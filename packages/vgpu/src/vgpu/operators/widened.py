@@ -27,7 +27,7 @@ _HALF = frozenset(
     (
         *("avg_pool3d", "avg_pool3d_backward", "multi_margin_loss", "multi_margin_loss_backward"),
         *("multilabel_margin_loss_forward", "multilabel_margin_loss_backward", "polygamma", "round", "trace"),
-        *("rrelu_with_noise", "_fft_r2c"),
+        *("rrelu_with_noise", "_fft_r2c", "nms"),
         *("_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa_backward"),
         *("_upsample_bicubic2d_aa", "_upsample_bicubic2d_aa_backward"),
     )

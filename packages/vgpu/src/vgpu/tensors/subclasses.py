@@ -51,7 +51,9 @@ def make_subclass(cls: Any, data: Tensor, requires_grad: bool = False, **kwargs:
     requires_grad = kwargs.pop("require_grad", requires_grad)
     if not is_virtual(data):
         return _make_subclass(user_class(cls), data, requires_grad, **kwargs)
-    return as_subclass(data.detach(), cls).requires_grad_(requires_grad)
+    made = as_subclass(data.detach(), cls)
+    with torch._C.DisableTorchFunctionSubclass():  # the class may refuse what it does not know, and is not asked
+        return made.requires_grad_(requires_grad)
 
 
 def new(cls: type, *args: Any, **kwargs: Any) -> Any:
