@@ -30,7 +30,7 @@ html_static_path = ["static"]
 templates_path = ["templates"]
 html_sidebars = {f"{layout.FAILURES}/*": ["navbar-logo.html", "search-button-field.html", "failures-menu.html"]}
 html_css_files = ["site.css"]
-html_js_files = ["sliders.js", "ask.js"]
+html_js_files = ["sliders.js", "ask.js", "below.js"]
 html_favicon = "static/icon.svg"
 html_context = {
     "default_mode": "auto",  # light or dark, as the reader's system has it

@@ -135,6 +135,19 @@ const heading = shown.querySelector("h1, h2, h3") ?? shown;
 const header = document.querySelector(".bd-header-article").getBoundingClientRect();
 return [Math.round(header.bottom), Math.round(heading.getBoundingClientRect().top)];
 """
+# The words that can be read between the outcomes of a page and the next cells of code, and how many blocks are hidden.
+BELOW_OUTCOMES = """
+const read = [];
+let outcome = false, hidden = 0;
+for (const block of document.querySelectorAll("article section > :not(section)")) {
+  if (block.matches("div.cell")) outcome = block.querySelector(".outcome") !== null;
+  else if (!block.matches("p.below")) {
+    if (outcome && block.offsetHeight && block.textContent.trim()) read.push(block.textContent.trim());
+    if (block.hidden) hidden += 1;
+  }
+}
+return [read, hidden];
+"""
 QUOTED = "return [...document.querySelectorAll('#search-results .context')].map(quote => quote.textContent)"
 FIRST_FOUND = "return document.querySelector('#search-results li a')?.href"
 REQUESTS = "return performance.getEntriesByType('resource').map(entry => entry.name)"
@@ -481,6 +494,35 @@ def test_outcomes_and_solutions_are_folded(address, browser):
     assert "Predict." in seen and "Solution of 01.rows_lost" in seen
     assert "def rows_lost(sizes: Sequence" not in seen and "Outcome:" not in seen
     assert "learn.predict" not in seen
+
+
+def test_below_a_closed_outcome_no_text_can_be_read(address, browser):
+    hidden = 0
+    for page in layout.notebooks():
+        browser.get(f"{address}/{page.replace('.ipynb', '.html')}")
+        read, here = browser.execute_script(BELOW_OUTCOMES)
+        assert read == [], page
+        hidden += here
+    assert hidden > 100
+
+
+def test_the_text_below_an_outcome_opens_with_it_for_all_at_once_and_for_who_follows_a_link(address, browser):
+    page = f"{address}/notebooks/00_start_here.html"
+    browser.get(page)
+    (_, closed) = browser.execute_script(BELOW_OUTCOMES)
+    (first, *_) = browser.find_elements("css selector", "details:has(.outcome) > summary")
+    first.click()
+    reader.wait_for("text", lambda: browser.execute_script(BELOW_OUTCOMES)[0])
+    (_, fewer) = browser.execute_script(BELOW_OUTCOMES)
+    assert 0 < fewer < closed
+    (button, *_) = [found for found in browser.find_elements("css selector", "p.below button") if found.is_displayed()]
+    button.click()
+    reader.wait_for("all texts", lambda: browser.execute_script(BELOW_OUTCOMES)[1] == 0)
+
+    browser.get("about:blank")
+    browser.get(f"{page}#how-exercises-work")
+    reader.wait_for("heading", lambda: browser.find_element("css selector", "#how-exercises-work h2").is_displayed())
+    assert browser.execute_script(BELOW_OUTCOMES)[1] > 0
 
 
 def test_the_index_of_words_holds_every_kind_of_page(site):

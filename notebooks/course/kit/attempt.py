@@ -1,4 +1,4 @@
-"""Run something that may fail, and say in one line how it ended: where the results are, or what the error says."""
+"""Run something that may fail, and say in one line how it ended: what it gave, or what the error says."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -17,6 +17,18 @@ def attempt(words: str, function: Callable[..., Iterable[Any]], *args: Any, **kw
         print(f"{words}: {type(error).__name__}: {last_line(error)}")
     finally:
         threading.excepthook = hook
+
+
+def outcome_of(function: Callable[[], Any], failed: str = "an error") -> Any:
+    """What `function` returns; where it raises, `failed`, and the first sentence of the error is printed.
+
+    So the cell below a question needs no `try`, which would say how the question is answered.
+    """
+    try:
+        return function()
+    except Exception as error:
+        print(f"{type(error).__name__}: {last_line(error).split('. ')[0]}")
+        return failed
 
 
 def last_line(error: BaseException) -> str:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import vgpu
-from course.kit.attempt import attempt, last_line
+from course.kit.attempt import attempt, last_line, outcome_of
 
 
 def test_results_are_told_by_their_devices(capsys):
@@ -34,6 +34,16 @@ def test_what_a_thread_raises_is_not_printed_and_the_hook_is_put_back(capsys):
     attempt("thread", leaves_a_dead_thread)
     assert threading.excepthook is hook
     assert capsys.readouterr() == ("thread: KeyError: 0\n", "")
+
+
+def test_the_outcome_is_what_a_function_returns_or_that_it_failed(capsys):
+    def refuses():
+        raise RuntimeError("Two devices. Move one of the tensors.")
+
+    assert outcome_of(lambda: 5) == 5 and capsys.readouterr().out == ""
+    assert outcome_of(refuses) == "an error"
+    assert outcome_of(refuses, failed="it raises an error") == "it raises an error"
+    assert capsys.readouterr().out == "RuntimeError: Two devices\n" * 2
 
 
 @pytest.mark.parametrize("error", [ValueError(), ValueError("")])

@@ -25,6 +25,20 @@ FOLD_ALL = (
     f"<style>.jp-OutputArea:has(details.{TOLD}:not([open]))>.jp-OutputArea-child:not(:has(.{TOLD},"
     "[data-mime-type$=error],[data-mime-type$=stderr])){display:none}</style>"
 )
+# So would the text below, up to the next cell of code. Each of its cells keeps one line, in the colours of its theme, so
+# that a reader who goes from cell to cell by keyboard sees where they are.
+BELOW = 3  # cells of text at most; CSS cannot say "up to the next cell of code"
+HIDDEN = "The text here opens with the outcome above."
+_TEXTS = ",".join("+.jp-MarkdownCell" * cells for cells in range(1, BELOW + 1))
+HIDE_BELOW = (
+    f"<style>.jp-Cell:has(details.{TOLD}:not([open])){{{_TEXTS}{{.jp-MarkdownOutput{{"
+    f'>*{{display:none}}&::before{{content:"{HIDDEN}";font-style:italic}}}}}}}}</style>'
+)
+# A form's button, because GitHub drops it whole; of a <button> it would keep the words.
+OPEN_ALL = (
+    '<input type="button" value="Open all outcomes" style="float:right" onclick="'
+    f"for(const told of(this.closest('.jp-Notebook')??document).querySelectorAll('details.{TOLD}'))told.open=true\">"
+)
 
 _asked: dict[str, Question] = {}  # the questions of this kernel, so that reveal() knows the choices
 
@@ -56,13 +70,14 @@ def question_card(asked: Question) -> Card:
 def outcome_card(words: str) -> Card:
     """The outcome as it is stored in the notebook, folded: whoever reads the question has not answered it yet.
 
-    JupyterLab and nbconvert fold what else the cell shows with it; GitHub, which ignores styles, shows the rest.
-    Text cannot be folded, so there the outcome stands at the end of its line, behind a warning. A test that compares
+    JupyterLab and nbconvert fold what else the cell shows with it, and hide the text below; GitHub, which ignores styles,
+    shows both. Text cannot be folded, so there the outcome stands at the end of its line, behind a warning. A test that compares
     stored outputs sees the outcome in both forms.
     """
     summary = f"<summary><b>{OUTCOME}</b> (open after you have answered)</summary>"
+    details = f'<details class="{TOLD}">{summary}<div>{inline(words)}</div></details>'
     text = f"{OUTCOME_TEXT}, to be read after you have answered the question above: {words}"
-    return Card(f'{FOLD_ALL}<details class="{TOLD}">{summary}<div>{inline(words)}</div></details>', text)
+    return Card(f"{FOLD_ALL}{HIDE_BELOW}{OPEN_ALL}{details}", text)
 
 
 def reveal(key: str, outcome: Any) -> None:

@@ -4,7 +4,7 @@ from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "02.copied_again",
+        "02.second_step",
         "`net` takes 5,096 bytes, weights and buffer. A first step has run on two GPUs, and no weight has "
         "changed since. How many bytes of `net` does a second step copy to `cuda:1`?",
         ("0", "2548", "5096", "10192"),

@@ -4,7 +4,7 @@ from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "05.stale",
+        "05.kept",
         "The replicas were made before the loop, and the optimizer trains `model`. What do they answer after 20 steps?",
         (
             "both as the trained model",
@@ -13,7 +13,7 @@ QUESTIONS = (
         ),
     ),
     Question(
-        "05.refused",
+        "05.second_step",
         "The replicas are made once, now with gradients, and every step trains through them. What does the second step "
         "give?",
         ("the loss of the first step again", "a smaller loss", "an error"),

@@ -9,7 +9,7 @@ import nbformat
 from names import names_of
 from stored import Notebook, calls, items, keys, sections, without_code
 
-from course.kit.learn.predict import OUTCOME
+from course.kit.learn.predict import BELOW, OUTCOME
 from course.tools.glossary import read_glossary
 from course.tools.store import HIDDEN, normal_form
 
@@ -43,8 +43,8 @@ UNANSWERED = {f"{number:02}" for number in range(23, 34)}  # to become shorter
 QUOTED_AGAIN = {"05": {"replicas"}}  # replicas = replicas[:len(inputs)]
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
-# A closed `<details>` with no `open`, and nothing that can be seen beside it.
-FOLDED = r"<div[^>]*>(<style>[^<]*</style>)?<details class=[^ >]*><summary>[^\n]*?</summary>.+</details></div>"
+# A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
+FOLDED = r"<div[^>]*>(<style>[^<]*</style>)*(<input [^>]*>)?<details class=[^ >]*><summary>[^\n]*?</summary>.+</details></div>"
 TRACES = {
     "a path": r"(?<![\w.:/<])/(?:home|Users|root|tmp|usr|opt|var|mnt|private)/|\b[A-Za-z]:\\\w|site-packages",
     "a date": r"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2} (?:January|February|March|April|June|July|August|September"
@@ -262,6 +262,9 @@ def folded_outcomes(notebook: Notebook) -> list[str]:
             faults.append(f"cell {k} reveals {revealed} outcomes and stores {len(told)}")
         if len(folded) != len(told):
             faults.append(f"cell {k} stores an outcome that is not folded")
+        below = [cell.cell_type for cell in notebook.node.cells[k + 1 : k + 2 + BELOW]]
+        if told and below == ["markdown"] * (BELOW + 1):
+            faults.append(f"below the outcome of cell {k} are more than {BELOW} cells of text, and no more can be hidden")
     return faults
 
 

@@ -251,6 +251,14 @@ def test_rule_catches_too_few_exercises(tmp_path):
     assert "0 exercises, fewer than 2" in faults("exercises", cells, tmp_path)
 
 
+@pytest.mark.parametrize(("texts", "says"), [(3, ""), (4, "below the outcome of cell 6 are more than 3 cells of text")])
+def test_rule_catches_more_text_below_an_outcome_than_is_hidden(texts, says, tmp_path):
+    told, cells = 6, good_cells()
+    cells[told + 1 : told + 1] = [new_markdown_cell(f"Text {k}.") for k in range(texts)]
+    assert faults("folded_outcomes", cells, tmp_path).startswith(says)
+    assert says or not faults("folded_outcomes", cells, tmp_path)
+
+
 def test_rule_catches_too_many_cells(tmp_path):
     cells = [*good_cells(), *(new_markdown_cell("More.") for _ in range(40))]
     assert "over 40" in faults("number_of_cells", cells, tmp_path)
