@@ -14,6 +14,7 @@ from course.kit.learn.surroundings import Surroundings, seed_all
 
 SEED = 0  # the same inputs for everyone, so that two readers can talk about a counter-example
 COLUMNS = 100
+SOLVED = "✔ "  # so that "solved" and "not yet" differ at a glance; what is stored is never solved
 MOVED = Mistake(
     "moved everybody",
     "you moved everybody: your function leaves a different GPU current, so every later bare `.cuda()` of this notebook "
@@ -44,7 +45,8 @@ def check(key: str, function: Callable[..., Any]) -> None:
     verdict = judge(exercise, function)
     if verdict.solved:
         record("solved", key, True)
-    for line in f"{key}: {verdict.words}".splitlines():
+    sign = SOLVED if verdict.solved else ""
+    for line in f"{sign}{key}: {verdict.words}".splitlines():
         print(fill(line, COLUMNS, subsequent_indent="  "))
 
 

@@ -25,8 +25,8 @@ FOLD_ALL = (
     f"<style>.jp-OutputArea:has(details.{TOLD}:not([open]))>.jp-OutputArea-child:not(:has(.{TOLD},"
     "[data-mime-type$=error],[data-mime-type$=stderr])){display:none}</style>"
 )
-# So would the text below, up to the next cell of code. Each of its cells keeps one line, in the colours of its theme, so
-# that a reader who goes from cell to cell by keyboard sees where they are.
+# So would the text below, up to the next cell of code. Each of its cells keeps one line, in the colours of its theme:
+# a reader who goes from cell to cell by keyboard sees where they are.
 BELOW = 3  # cells of text at most; CSS cannot say "up to the next cell of code"
 HIDDEN = "The text here opens with the outcome above."
 _TEXTS = ",".join("+.jp-MarkdownCell" * cells for cells in range(1, BELOW + 1))
@@ -70,9 +70,9 @@ def question_card(asked: Question) -> Card:
 def outcome_card(words: str) -> Card:
     """The outcome as it is stored in the notebook, folded: whoever reads the question has not answered it yet.
 
-    JupyterLab and nbconvert fold what else the cell shows with it, and hide the text below; GitHub, which ignores styles,
-    shows both. Text cannot be folded, so there the outcome stands at the end of its line, behind a warning. A test that compares
-    stored outputs sees the outcome in both forms.
+    JupyterLab and nbconvert fold what else the cell shows with it, and hide the text below; GitHub, which ignores
+    styles, shows both. Text cannot be folded, so there the outcome is at the end of its line, behind a warning. A test
+    that compares stored outputs sees the outcome in both forms.
     """
     summary = f"<summary><b>{OUTCOME}</b> (open after you have answered)</summary>"
     details = f'<details class="{TOLD}">{summary}<div>{inline(words)}</div></details>'

@@ -1,4 +1,4 @@
-"""Below a question's closed outcome no text tells it: every notebook is opened in JupyterLab and read as a person would.
+"""Below a question's closed outcome no text tells it: every notebook is opened in JupyterLab, and read.
 
 Needs Chromium and its driver.
 """
@@ -13,8 +13,8 @@ from course.kit.learn.predict import HIDDEN, TOLD
 
 NOTEBOOKS = sorted(path.name for path in (reader.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 FIRST = NOTEBOOKS[0]
-# The words that can be seen of each cell of text, by its position; null until JupyterLab has drawn all texts and outcomes,
-# because it draws what is out of sight when it has time.
+# The words that can be seen of each cell of text, by its position; null until JupyterLab has drawn all texts and
+# outcomes, because it draws what is out of sight when it has time.
 WORDS = f"""
 const shown = window.jupyterapp && {NOTEBOOK}?.content?.widgets;
 if (!shown?.length) return null;
@@ -24,8 +24,10 @@ for (const [position, cell] of shown.entries()) {{
     const text = cell.node.isConnected && cell.node.querySelector(".jp-MarkdownOutput");
     if (!text?.childElementCount) return null;
     const walk = document.createTreeWalker(text, NodeFilter.SHOW_TEXT), seen = [];
-    while (walk.nextNode())
-      if (walk.currentNode.data.trim() && walk.currentNode.parentElement.checkVisibility()) seen.push(walk.currentNode.data);
+    while (walk.nextNode()) {{
+      const {{data, parentElement}} = walk.currentNode;
+      if (data.trim() && parentElement.checkVisibility()) seen.push(data);
+    }}
     found[position] = seen.join(" ");
   }} else {{
     const stored = JSON.stringify(cell.model.toJSON().outputs ?? "").includes(`details class=\\\\"{TOLD}`);

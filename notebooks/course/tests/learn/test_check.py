@@ -30,6 +30,14 @@ def test_solved():
     assert verdict.words == "solved. 3 calls agree with the reference."
 
 
+def test_solved_begins_with_a_sign_and_not_yet_does_not(capsys):
+    exercise = find_exercise("01.rows_lost")
+    learn.check(exercise.key, exercise.reference)
+    learn.check(exercise.key, lambda sizes: -1)
+    solved, missed, *_ = capsys.readouterr().out.splitlines()
+    assert solved.startswith("✔ 01.rows_lost: solved.") and missed.startswith("01.rows_lost: not yet.")
+
+
 def test_named_mistake_comes_with_a_counter_example():
     verdict = judge(DOUBLE, lambda x: x**2)
     assert verdict.words == "not yet: you squared. (issue 1, 2020)\n  double(1) gave 1; right is 2."

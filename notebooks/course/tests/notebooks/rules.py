@@ -44,7 +44,10 @@ QUOTED_AGAIN = {"05": {"replicas"}}  # replicas = replicas[:len(inputs)]
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
-FOLDED = r"<div[^>]*>(<style>[^<]*</style>)*(<input [^>]*>)?<details class=[^ >]*><summary>[^\n]*?</summary>.+</details></div>"
+FOLDED = (
+    r"<div[^>]*>(<style>[^<]*</style>)*(<input [^>]*>)?"
+    r"<details class=[^ >]*><summary>[^\n]*?</summary>.+</details></div>"
+)
 TRACES = {
     "a path": r"(?<![\w.:/<])/(?:home|Users|root|tmp|usr|opt|var|mnt|private)/|\b[A-Za-z]:\\\w|site-packages",
     "a date": r"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2} (?:January|February|March|April|June|July|August|September"
@@ -264,7 +267,7 @@ def folded_outcomes(notebook: Notebook) -> list[str]:
             faults.append(f"cell {k} stores an outcome that is not folded")
         below = [cell.cell_type for cell in notebook.node.cells[k + 1 : k + 2 + BELOW]]
         if told and below == ["markdown"] * (BELOW + 1):
-            faults.append(f"below the outcome of cell {k} are more than {BELOW} cells of text, and no more can be hidden")
+            faults.append(f"below the outcome of cell {k} are more than {BELOW} cells of text, and not all are hidden")
     return faults
 
 
