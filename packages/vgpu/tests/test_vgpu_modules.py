@@ -285,3 +285,31 @@ def test_the_type_of_a_parameter_makes_parameters(gpus):
         module.weight = made
         assert dict(module.named_parameters())["weight"] is made
     assert type(old.data)([1.0, 2.0]).tolist() == [1, 2], "and the type of a tensor still makes tensors"
+
+
+@pytest.mark.parametrize("there, back", [("cuda:1", "cpu"), ("cpu", "cuda:1")])
+def test_the_base_of_views_moves_and_its_views_keep_their_memory(there, back):
+    before = torch.cuda.memory_allocated(1)
+    flat = torch.arange(300.0, device=there)
+    parts = [flat[:100], flat[100:].view(2, 100)]
+    flat.data = moved = flat.to(back)
+    assert flat.device == torch.device(back) and {part.device for part in parts} == {torch.device(there)}
+    parts[0].zero_()
+    assert flat[1] == 1 and parts[0].eq(0).all()
+    for part, rows in zip(parts, (moved[:100], moved[100:].view(2, 100)), strict=True):
+        part.data = rows  # as DeepSpeed does when it brings a flat buffer and its pieces to the host
+    parts[1][1, 99] = 7
+    assert flat[299] == 7 and parts[0].device == flat.device
+    if back == "cpu":
+        assert torch.cuda.memory_allocated(1) == before
+
+
+def test_a_base_that_a_graph_has_saved_does_not_move_whatever_views_it_has():
+    flat = torch.ones(2, device="cuda")
+    p = nn.Parameter(torch.ones(2, device="cuda"))
+    part, graph = flat[:1], p * flat
+    with pytest.raises(NotImplementedError, match=r"assigning \.data on cpu .* was saved by a graph"):
+        flat.data = flat.data.cpu()
+    del graph
+    flat.data = flat.data.cpu()
+    assert (flat.device.type, part.device.type) == ("cpu", "cuda")

@@ -80,7 +80,10 @@ def disagreements(rank: int) -> None:
         ("rank 0: allreduce of float32, 3 elements", lambda: dist.all_reduce(ones[: 3 + rank])),
         ("allreduce of float64", lambda: dist.all_reduce(ones.double() if rank else ones)),
         ("reduction MAX", lambda: dist.all_reduce(ones, dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM)),
-        ("broadcast of float32", lambda: dist.broadcast(ones, 0) if rank else dist.all_reduce(ones)),
+        (
+            "rank 0: allreduce of float32, 4 elements, reduction SUM, root 0\nrank 1: broadcast of float32",
+            lambda: dist.broadcast(ones, 0) if rank else dist.all_reduce(ones),
+        ),
         ("root 1", lambda: dist.broadcast(ones, rank)),
         (
             "gives [1, 3] and takes [2, 2]",

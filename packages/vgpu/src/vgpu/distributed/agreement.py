@@ -22,6 +22,7 @@ __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, en
 
 _DTYPES = tuple(sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str))
 _HEAD = 5  # what stands before the counts
+_LONGEST_NAME = 64  # bytes; the longest is one of about half as many
 # NCCL 2.30 has new words for two ranks on one GPU, and a variable that allows it; torch 2.13 brings 2.29.7, 2.14 2.30.7
 _MAY_SHARE = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 14)
 
@@ -57,20 +58,24 @@ def check(found: groups.Route, call: Call) -> None:
         same = row[: _HEAD - 1] == told[0][: _HEAD - 1]
         given = all(row[_HEAD + k] == told[k][_HEAD + size + rank] for k in range(size))
         if not (same and given):
-            raise _differ(told)
+            raise _differ(told, _exchange_names(found, call.name))
 
 
 def _exchange(found: groups.Route, call: Call) -> list[list[int]]:
     number = zlib.crc32(call.name.encode())
     dtype = -1 if call.dtype is None else _DTYPES.index(call.dtype)
-    mine = [number, dtype, call.reduction, call.root, _gpu(call.ordinal), *call.gives, *call.takes]
+    return _gathered(found, [number, dtype, call.reduction, call.root, _gpu(call.ordinal), *call.gives, *call.takes])
+
+
+def _exchange_names(found: groups.Route, name: str) -> list[str]:
+    """The names behind the numbers. All ranks have seen that they differ, so all of them ask, and only then."""
+    return [bytes(row).rstrip(b"\0").decode() for row in _gathered(found, [*name.encode().ljust(_LONGEST_NAME, b"\0")])]
+
+
+def _gathered(found: groups.Route, mine: list[int]) -> list[list[int]]:
     told = torch.empty(found.size * len(mine), dtype=torch.int64)
     found.backend._allgather_base(told, torch.tensor(mine)).wait()
-    _names[number] = call.name
     return told.view(found.size, -1).tolist()
-
-
-_names: dict[int, str] = {}  # of the collectives that this rank has called, by their numbers
 
 
 def _gpu(ordinal: int) -> int:
@@ -115,8 +120,8 @@ def _check_communicators(found: groups.Route, gpus: tuple[int, ...]) -> None:
     found.communicators.append(gpus)
 
 
-def _differ(told: list[list[int]]) -> RuntimeError:
-    lines = [f"rank {rank}: {_described(row, len(told))}" for rank, row in enumerate(told)]
+def _differ(told: list[list[int]], names: list[str]) -> RuntimeError:
+    lines = [f"rank {rank}: {names[rank].strip('_')}{_described(row, len(told))}" for rank, row in enumerate(told)]
     return RuntimeError(
         "simulated only: the ranks of this group do not call the same collective. On GPUs NCCL would hang or give "
         "wrong numbers.\n" + "\n".join(lines)
@@ -124,12 +129,11 @@ def _differ(told: list[list[int]]) -> RuntimeError:
 
 
 def _described(row: list[int], size: int) -> str:
-    number, dtype, reduction, root = row[: _HEAD - 1]
+    dtype, reduction, root = row[1 : _HEAD - 1]
     gives, takes = row[_HEAD : _HEAD + size], row[_HEAD + size :]
-    name = _names.get(number, "another collective").strip("_")
     kind = "" if dtype < 0 else f" of {str(_DTYPES[dtype]).removeprefix('torch.')}"
     counts = f"{gives[0]} elements" if len({*gives, *takes}) == 1 else f"gives {gives} and takes {takes} elements"
-    return f"{name}{kind}, {counts}, reduction {_reduction(reduction)}, root {root}"
+    return f"{kind}, {counts}, reduction {_reduction(reduction)}, root {root}"
 
 
 def _reduction(number: int) -> Any:

@@ -9,6 +9,7 @@ move will still accumulate.
 from __future__ import annotations
 
 import functools
+import gc
 import weakref
 from collections import OrderedDict
 from typing import Any
@@ -27,6 +28,7 @@ from vgpu.tensors.tensor import VirtualTensor, is_virtual, view
 _base: Any = torch._C.TensorBase
 _data = _base.data
 _grad = _base.grad
+_base_of_view = _base._base.__get__
 _owners: Any = WeakTensorKeyDictionary()  # gradients on another device than their tensor -> a reference to that tensor
 
 
@@ -52,10 +54,10 @@ def _move(self: Tensor, new: Tensor) -> None:
     owner = _owner(self)
     is_param = isinstance(self, torch.nn.Parameter)
     held = self._use_count() > 1  # type: ignore[attr-defined]
-    if held and not (is_param or self.requires_grad or owner is not None):
+    if held and not (is_param or self.requires_grad or owner is not None or _held_by_views_alone(self)):
         raise errors.not_simulated(
-            f"assigning .data on {new.device} to a tensor on {self.device} that is a gradient, is the base of a view "
-            "or was saved by a graph: they would keep the old data. Make a new tensor with .to() and use that instead"
+            f"assigning .data on {new.device} to a tensor on {self.device} that is a gradient or was saved by a "
+            "graph: they would keep the old data. Make a new tensor with .to() and use that instead"
         )
     fresh = _like(self, new)
     hooks = self._backward_hooks
@@ -72,6 +74,17 @@ def _move(self: Tensor, new: Tensor) -> None:
         fresh._post_accumulate_grad_hooks = {0: functools.partial(_hand_on, self)}  # type: ignore[attr-defined]
     if owner is not None:
         _attach(owner, self)
+
+
+def _held_by_views_alone(self: Tensor) -> bool:
+    """True where only views of Python hold the C++ tensor; they keep the memory that they had on real hardware, too."""
+    held: Any = self._use_count  # type: ignore[attr-defined]
+    others = held() - 1
+    probe = self.view_as(self)  # tells how often one view holds its base, which depends on the kind of tensor
+    each = held() - 1 - others
+    views = sum(_base_of_view(one) is self for one in gc.get_objects() if issubclass(type(one), Tensor)) - 1
+    del probe
+    return others == each * views
 
 
 def _like(self: Tensor, new: Tensor) -> Tensor:
