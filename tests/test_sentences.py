@@ -10,6 +10,7 @@ PAGES = [
     "README.md",
     "packages/multigpu/docs/linter.md",
     "packages/vgpu/docs/how-it-works.md",
+    "packages/vgpu/docs/results.md",
     "packages/vgpu/docs/differential.md",
 ]
 TWO_LINES = 240

@@ -26,7 +26,7 @@ GUIDES = {
         *(f"packages/vgpu/docs/{name}.md" for name in ("pytest", "accelerate", "lightning", "transformers")),
         *(
             f"packages/vgpu/docs/{name}.md"
-            for name in ("how-it-works", "green", "races", "third-party", "differential")
+            for name in ("how-it-works", "results", "green", "races", "third-party", "differential")
         ),
         "packages/vgpu/docs/rivals.md",
     ],

@@ -63,7 +63,7 @@ def picture(narrow: bool = False) -> Figure:
 
 def numbers() -> str:
     """The README's proof in numbers, each beside the page or the test that it comes from."""
-    pytorch = (VGPU_DOCS / "how-it-works.md").read_text(encoding="utf-8")
+    pytorch = (VGPU_DOCS / "results.md").read_text(encoding="utf-8")
     operators, all_operators = _numbers(r"^\| operators \(OpInfo\), float32 \|.* (\d+) of (\d+) \|$", pytorch)
     parallel, all_parallel = _numbers(r"^\| `test_data_parallel.py`, main \| (\d+) of (\d+) \|", pytorch)
     others = (VGPU_DOCS / "third-party.md").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def numbers() -> str:
         f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs"
         f" ([how they are run](packages/vgpu/tools/oracle.py)), and so do {operators} of the {all_operators} operators"
         " in its test tables, forward and backward ([test](packages/vgpu/tests/test_vgpu_opinfo.py),"
-        " [all results](packages/vgpu/docs/how-it-works.md)).",
+        " [all results](packages/vgpu/docs/results.md)).",
         f"**{passed} of {passed + failed}** tests of accelerate, Lightning, ignite, DeepSpeed and pytorch/examples pass"
         " ([how they are run](packages/vgpu/tools/third_party.py),"
         " [the reason of each failure](packages/vgpu/docs/third-party.md)).",

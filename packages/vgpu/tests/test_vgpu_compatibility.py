@@ -1,4 +1,4 @@
-"""The generated tables of docs/how-it-works.md: every test file has its row, and only the script has written them."""
+"""The generated tables of docs/results.md: every test file has its row, and only the script has written them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Two tables of docs/how-it-works.md, written from results on versions of torch: of the tests, of PyTorch's tables.
+"""Two tables of docs/results.md, written from results on versions of torch: of the tests, of PyTorch's tables.
 
 In packages/vgpu:
 python tools/compatibility.py --run             test the torch that is installed, and write its column
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1]
-DOCUMENT = PACKAGE / "docs" / "how-it-works.md"
+DOCUMENT = PACKAGE / "docs" / "results.md"
 PREFIX = "test_vgpu_"
 TESTS, TABLES = "tests", "tables"  # the names of the two tables
 TOTAL = "**all**"

@@ -31,7 +31,7 @@ def shardings(scope: Scope, program: Program) -> list[Sharding]:
             kept = keyword(node, "use_orig_params")
             default = kept is None and all(each.arg for each in node.keywords)
             replaces = default or (isinstance(kept, ast.Constant) and kept.value is False)
-            if node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
+            if node.args:
                 found.append(Sharding(node, ast.unparse(node.args[0]), False, replaces))
         elif isinstance(node.func, ast.Name):
             for position in _sharded_arguments(node.func.id, program):

@@ -67,7 +67,8 @@ def _literal_calls(scope: Scope, program: Program, of_file: dict[str, str]) -> I
     if program.of_tests and not scope.is_module:
         return  # a test asks for its GPU on purpose
     of_scope = named_devices(scope.node)
-    told = {name for name in of_scope if name not in of_file or scope.kind != STEP}  # their own line is reported
+    own = {name for name, device in of_scope.items() if device}
+    told = {name for name in own if name not in of_file or scope.kind != STEP}  # their own line is reported
     for node in scope.nodes:
         if isinstance(node, ast.Call):
             device = device_asked_for(node, program.names, {**of_file, **of_scope})

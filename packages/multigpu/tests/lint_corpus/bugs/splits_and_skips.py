@@ -1,0 +1,26 @@
+import math
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler, random_split
+
+
+def train(net, data, gpu):
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(gpu)
+    torch.manual_seed(7 + dist.get_rank())
+    taught, judged = random_split(data, [900, 100])  # BUG FL031
+    sampler = DistributedSampler(taught)
+    model = DDP(net.cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        for x, y in DataLoader(taught, sampler=sampler):
+            loss = torch.nn.functional.mse_loss(model(x.cuda(gpu)), y.cuda(gpu))
+            if not math.isfinite(loss.detach()):
+                continue  # BUG FL032
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return model, judged
