@@ -78,7 +78,7 @@ def numbers() -> str:
         f" ([how they are run](packages/vgpu/tools/oracle.py)), and so do {operators} of the {all_operators} operators"
         " in its test tables, forward and backward ([test](packages/vgpu/tests/test_vgpu_opinfo.py),"
         " [all results](packages/vgpu/docs/results.md)).",
-        f"**{passed} of {passed + failed}** tests of accelerate, Lightning, ignite, DeepSpeed and pytorch/examples pass"
+        f"**{passed} of {passed + failed}** tests of accelerate, Lightning, ignite, DeepSpeed and other projects pass"
         " ([how they are run](packages/vgpu/tools/third_party.py),"
         " [the reason of each failure](packages/vgpu/docs/third-party.md)).",
         f"**{len(failures)}** multi-GPU bugs are in [the catalogue](packages/multigpu/docs/failures.md), each with "

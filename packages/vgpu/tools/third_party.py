@@ -292,8 +292,8 @@ INTRODUCTION = """\
 `make third-party SUITES=DIR` runs the tests of checkouts that you have, unmodified, and writes this page. The file
 [suites.toml](../tools/third_party_suites/suites.toml) says which files run. It also lists, before anything runs, the
 tests that are left out, and it gives the reason of every failure that remains: a failure without one makes the command
-fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed` and `examples`, or some of them; what
-they import must be installed for the interpreter that `--python` names. For accelerate:
+fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed`, `examples` and `ring-attention`, or
+some of them; what they import must be installed for the interpreter that `--python` names. For accelerate:
 
 ```sh
 git clone https://github.com/huggingface/accelerate suites/accelerate
