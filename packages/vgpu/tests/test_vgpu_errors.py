@@ -209,6 +209,10 @@ MISTAKES = {
         lambda: on(1, 4).tensor_split(torch.tensor(2, device="cuda:1")),
         "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:1",
     ),
+    "a loss of two GPUs": (
+        lambda: nn.functional.smooth_l1_loss(on(1, 2), on(2, 2)),
+        SAME + "found at least two devices, cuda:1 and cuda:2!",
+    ),
     "loss": (
         lambda: nn.functional.mse_loss(on(0, 2), on("cpu", 2)),
         SAME + "found at least two devices, cuda:0 and cpu!",

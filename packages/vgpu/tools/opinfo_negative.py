@@ -33,6 +33,7 @@ FAKE_ERRS = dict.fromkeys(_SINCE_MENDED, _PASSES) | {
     "nn.functional.linear_cross_entropy.chunked_none": ("device", "matrix products, one operator to FakeTensorMode"),
 }
 WORDS = ("same device", "device type", "is on c", "should be the same", "indices should be")
+WORDS += ("expected a CUDA device", "get_device()")  # assertions of single kernels
 
 
 def public(name: str) -> Any:

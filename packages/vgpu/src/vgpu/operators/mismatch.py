@@ -14,7 +14,7 @@ Named = list[tuple[str, torch.Tensor]]
 Words = Callable[[dict[str, torch.Tensor], dict[str, Any]], Exception | None]
 
 #: Kernels of these want all on the GPU, and say so in an assertion of their own.
-ASSERTS = frozenset(("smooth_l1_loss", "huber_loss"))
+ASSERTS = frozenset(("smooth_l1_loss",))
 #: Where the GPU's way to an operator goes through a different one, whose name and arguments the message shows.
 THROUGH = {"embedding": "index_select", "stack": "cat"}
 _RENAMED = {"embedding": {"indices": "index"}}
@@ -65,8 +65,10 @@ def _mse_loss(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exceptio
     return _two_devices(list(named.items()), named["self"].device)
 
 
-def _asserted(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception:
-    place = next(place for place, tensor in enumerate(named.values(), 1) if not tensor.is_cuda)
+def _asserted(named: dict[str, torch.Tensor], given: dict[str, Any]) -> Exception | None:
+    place = next((place for place, tensor in enumerate(named.values(), 1) if not tensor.is_cuda), None)
+    if place is None:  # all are on GPUs, though on several
+        return None
     return RuntimeError(
         'iter.device(arg).is_cuda() INTERNAL ASSERT FAILED at "/pytorch/aten/src/ATen/native/cuda/Loops.cuh":109, '
         f"please report a bug to PyTorch. argument {place}: expected a CUDA device but found cpu"
