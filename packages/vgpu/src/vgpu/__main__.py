@@ -26,6 +26,7 @@ RANDOM = f"whose random numbers they draw: {' or '.join(rng.STREAMS)} (default: 
 TRITON = "interpret: Triton's interpreter runs its kernels on the CPU (default: VGPUS_TRITON, else they are refused)"
 ERRORS = "when an index out of range fails: early, at its line, or late, as on GPUs (default: VGPUS_ERRORS, else late)"
 RACES = "end with an error where two streams use the same memory and nothing orders them (default: VGPUS_RACES=1)"
+DELAY = "let streams be as late as they may be, so that a race gives wrong numbers (default: VGPUS_RACES=delay)"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -45,7 +46,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=ERRORS)
     parser.add_argument("--random", default=os.environ.get("VGPUS_RANDOM"), metavar="WHOSE", help=RANDOM)
     parser.add_argument("--triton", default=os.environ.get("VGPUS_TRITON"), metavar="HOW", help=TRITON)
-    parser.add_argument("--races", action="store_true", help=RACES)
+    streams = parser.add_mutually_exclusive_group()
+    streams.add_argument("--races", dest="races", action="store_const", const=watch.RAISE, help=RACES)
+    streams.add_argument("--delay", dest="races", action="store_const", const=watch.DELAY, help=DELAY)
     parser.add_argument("--force", action="store_true", help="accepted, and without effect")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
@@ -65,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
     if options.races:
-        os.environ[watch.VARIABLE] = "1"
+        os.environ[watch.VARIABLE] = options.races
     watch.begin_if_told()
     print(f"vgpu: {banner.machine()}", file=sys.stderr)
     sys.argv = ["-c" if options.text else options.program, *options.args]

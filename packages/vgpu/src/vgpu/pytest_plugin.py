@@ -21,7 +21,7 @@ _MARKER = (
     "numbers of 'cpu' or 'cuda', and, by triton='interpret', kernels of Triton that its interpreter runs"
 )
 _EACH = ("memory", "profile", "errors", "random", "triton")  # what is said of each GPU, and by variables, too
-_GATES = ("min", "no_skips", "strict", "races")
+_GATES = ("min", "no_skips", "strict", "races", "delay")
 _EXPECTED = (
     "regular expressions, one a line: what --vgpus-no-skips and --vgpus-strict would name, and what one of these is "
     "found in, does not fail the run"
@@ -50,6 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--vgpus-triton", metavar="HOW", help=triton)
     races = "fail a test in which two streams use the same memory and nothing orders them"
     group.addoption("--vgpus-races", action="store_true", help=races)
+    delay = "let streams be as late as they may be, so that a test with a race finds wrong numbers"
+    group.addoption("--vgpus-delay", action="store_true", help=delay)
     group.addoption("--vgpus-force", action="store_true", help="accepted, and without effect")
     group.addoption("--vgpus-min", type=int, metavar="N", help="fail if fewer than N tests ran on virtual GPUs")
     group.addoption(

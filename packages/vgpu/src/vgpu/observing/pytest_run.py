@@ -71,11 +71,12 @@ class Run:
     @contextlib.contextmanager
     def _watched(self) -> Generator[None, None, None]:
         """Look for races, if the session asks for it, also in the programs that the test starts."""
-        if not self.config.getoption("vgpus_races"):
+        delay = self.config.getoption("vgpus_delay")
+        if not (delay or self.config.getoption("vgpus_races")):
             yield
             return
-        with pytest.MonkeyPatch.context() as environment, watch.races():
-            environment.setenv(watch.VARIABLE, "1")
+        with pytest.MonkeyPatch.context() as environment, watch.races(delay=delay):
+            environment.setenv(watch.VARIABLE, watch.DELAY if delay else watch.RAISE)
             yield
 
     @pytest.hookimpl(wrapper=True)

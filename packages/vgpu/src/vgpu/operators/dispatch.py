@@ -30,8 +30,8 @@ _Tensor = torch.Tensor
 _strided = torch.strided
 _detach = torch.ops.aten.detach.default
 _in_inference = torch.is_inference_mode_enabled
-_included = torch._C._dispatch_tls_local_include_set
-_excluded = torch._C._dispatch_tls_local_exclude_set
+included = torch._C._dispatch_tls_local_include_set
+excluded = torch._C._dispatch_tls_local_exclude_set
 
 _LAZY_BITS = DispatchKeySet(DispatchKey.Conjugate).add(DispatchKey.Negative).add(DispatchKey.ZeroTensor)
 _FACTORIES = DispatchKeySet(DispatchKey.BackendSelect)
@@ -174,7 +174,7 @@ def run(func: Any, args: tuple, kwargs: dict | None) -> Any:
     except (RuntimeError, IndexError) as error:
         memory.raise_if_too_large(error, ordinal)
         written = len(plan.alters) if plan.alters and None not in plan.alters else 0
-        result = asserts.answer(func, _named(plan, host_args, host_kwargs), ordinal, written)
+        result = asserts.answer(func, named(plan, host_args, host_kwargs), ordinal, written)
         if result is NotImplemented:
             result = widened.result(func, host_args, host_kwargs, error)
     for position in plan.lists:  # the kernels of single tensors do not run, which would count what they change
@@ -197,7 +197,7 @@ def _plan(func: Any, args: tuple, kwargs: dict | None) -> _Plan:
         _plans[func] = plan
         return plan
     _plans.clear()  # another thread may have begun to watch while this one made a plan
-    given = _named(plan, args, kwargs)
+    given = named(plan, args, kwargs)
     must_wait = plan.waits is not None and plan.waits(given)
     for ordinal in sorted({leaf._ordinal for leaf in tree_leaves(list(given.values())) if is_virtual(leaf)}):
         if not plan.views:
@@ -215,7 +215,7 @@ def plan_of(func: Any) -> _Plan:
     return plan
 
 
-def _named(plan: _Plan, args: Any, kwargs: dict | None) -> dict[str, Any]:
+def named(plan: _Plan, args: Any, kwargs: dict | None) -> dict[str, Any]:
     """The arguments of a call by their names."""
     return dict(zip(plan.names, args, strict=False)) | (kwargs or {})
 
@@ -258,7 +258,7 @@ def _run_on_host(func: Any, dense: bool, args: list, kwargs: dict) -> Any:
     """
     for x in args:
         dense = dense and not (isinstance(x, _Tensor) and x.layout is not _strided)
-    include, exclude = _included(), _excluded() - _LAZY_BITS
+    include, exclude = included(), excluded() - _LAZY_BITS
     if dense:
         include, exclude = include | _CPU, exclude | _FACTORIES
     with torch._C._ForceDispatchKeyGuard(include, exclude):

@@ -48,9 +48,9 @@ class Memory:
         self.also: set[Actor] = set()
         self._accesses: dict[tuple[Actor, Region, bool], Access] = {}
 
-    def add(self, access: Access, clocks: Clocks) -> Access | None:
-        """Keep an access, and return the latest earlier one that it races with, if there is one."""
-        met = None
+    def add(self, access: Access, clocks: Clocks) -> list[Access]:
+        """Keep an access, and return the earlier ones that it races with, the latest last."""
+        met = []
         for key, earlier in list(self._accesses.items()):
             if earlier.reserves and access.writes:
                 del self._accesses[key]
@@ -58,7 +58,7 @@ class Memory:
                 if access.writes and _covers(access.region, earlier.region):
                     del self._accesses[key]  # who is ordered after this one is ordered after that, too
             elif (access.writes or earlier.writes) and overlap(access.region, earlier.region):
-                met = earlier
+                met.append(earlier)
         key = access.actor, access.region, access.writes
         self._accesses.pop(key, None)  # so that the latest comes last
         self._accesses[key] = access

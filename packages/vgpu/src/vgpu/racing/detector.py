@@ -12,6 +12,7 @@ from vgpu.machine.streams import Stream
 from vgpu.racing import report
 from vgpu.racing.accesses import Access, Memory
 from vgpu.racing.clocks import HOST, Actor, Clocks, Known
+from vgpu.racing.delay import Delay, Late
 from vgpu.racing.regions import region_of, whole
 from vgpu.racing.stacks import Frames, users
 
@@ -34,12 +35,28 @@ class Touched:
 
 
 @dataclasses.dataclass
+class Made:
+    """How a tensor came to its memory.
+
+    Attributes:
+        inside: in an operator; the memory of others is filled by something that nobody sees.
+        reserves: nothing writes it, as in `torch.empty`.
+        filled: the operator does nothing else that a stream is given, as in `torch.ones_like`.
+    """
+
+    inside: bool
+    reserves: bool
+    filled: bool
+
+
+@dataclasses.dataclass
 class _Freed:
     """Memory that its stream may hand out again, and who may still use it."""
 
     nbytes: int
     pending: list[Access]
     frames: Frames
+    late: Late | None
 
 
 class Detector:
@@ -49,7 +66,8 @@ class Detector:
         races: the races that were found, in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, delay: Delay | None = None) -> None:
+        self._delay = delay
         self.races: list[report.RaceError] = []
         self._clocks = Clocks()
         self._memory: dict[int, Memory] = {}  # by the identity of the storage
@@ -62,13 +80,18 @@ class Detector:
             if actor != HOST:
                 self._clocks.learn(actor, self._clocks.moment(HOST))  # it begins after all that the host has done
             step, frames = self._clocks.step(actor), users()
+            races = []
             for one in touched:
                 memory = self._memory.setdefault(one.host.untyped_storage()._cdata, Memory())
                 shape = report.shape_of(one.host, one.ordinal)
                 access = Access(actor, step, one.writes, region_of(one.host), name, shape, frames)
-                earlier = memory.add(access, self._clocks)
-                if earlier is not None:
-                    self.races.append(report.unordered(earlier, access))
+                met = memory.add(access, self._clocks)
+                if met:
+                    self.races.append(report.unordered(met[-1], access))
+                races += _steps(met)
+            known = self._clocks.moment(actor)
+        if self._delay is not None and actor != HOST:
+            self._delay.launched(actor, step, known, races)
 
     def moment(self, actor: Actor) -> Known:
         """What an event that is recorded now will stand for."""
@@ -80,11 +103,20 @@ class Detector:
         """A stream, or the host, goes on after a moment."""
         with self._lock:
             self._clocks.learn(actor, moment)
+        self._waited(actor, moment)
 
     def wait_for(self, actor: Actor, others: list[Actor]) -> None:
         """A stream, or the host, goes on after all that these were given so far."""
         with self._lock:
-            self._clocks.learn(actor, self._clocks.all_of(others))
+            moment = self._clocks.all_of(others)
+            self._clocks.learn(actor, moment)
+        self._waited(actor, moment)
+
+    def _waited(self, actor: Actor, moment: Known) -> None:
+        if self._delay is not None:  # without the lock: other ranks may have to go on first
+            self._delay.arrived(moment)
+            if actor == HOST:
+                self._delay.waited(moment)
 
     def wait_for_memory(self, actor: Actor, storage: torch.UntypedStorage, kind: type) -> None:
         """A stream goes on after what actors of a kind did to a storage."""
@@ -102,24 +134,32 @@ class Detector:
                 one for one in self._clocks.actors if isinstance(one, Stream) and ordinal in (None, one.device_index)
             ]
 
-    def born(self, storage: torch.UntypedStorage, stream: Stream, nbytes: int, reserves: bool) -> None:
-        """The allocator gives memory to a stream, whose operator writes it if it does more than reserve it."""
+    def born(self, storage: torch.UntypedStorage, stream: Stream, nbytes: int, made: Made) -> None:
+        """The allocator gives memory to a stream."""
         with self._lock:
             self._clocks.learn(stream, self._clocks.moment(HOST))
             frames = users()
-            self._reuse(stream, nbytes, frames)
+            again = self._reuse(stream, nbytes, frames)
             memory = self._memory[storage._cdata] = Memory(stream, nbytes)
             shape = f"{storage.nbytes()} bytes on {stream.device}"
             step = self._clocks.step(stream)
             memory.add(
-                Access(stream, step, True, whole(storage), "the operator that made it", shape, frames, reserves),
+                Access(stream, step, True, whole(storage), "the operator that made it", shape, frames, made.reserves),
                 self._clocks,
             )
+            if self._delay is not None:
+                known = self._clocks.moment(stream)
+                for freed in again:
+                    if freed.late is not None:
+                        self._delay.reused(freed.late, stream, step, known, _steps(freed.pending))
+                if made.inside:
+                    self._delay.born(storage, stream, step, known, made.filled)
 
     def dead(self, key: int) -> None:
         """The last reference to a storage is gone: its stream may use the memory for something else."""
         with self._lock:
             memory = self._memory.pop(key, None)
+            late = self._delay.dead(key) if self._delay is not None else None
             if memory is None or memory.born_on is None:
                 return
             self._clocks.learn(memory.born_on, self._clocks.moment(HOST))
@@ -131,7 +171,7 @@ class Detector:
                 if access.step > waits.get(access.actor, 0) and not self._is_kept(access)
             ]
             if pending:
-                self._freed.setdefault(memory.born_on, []).append(_Freed(memory.nbytes, pending, users()))
+                self._freed.setdefault(memory.born_on, []).append(_Freed(memory.nbytes, pending, users(), late))
 
     def _is_kept(self, access: Access) -> bool:
         """Whether a work has the tensors of its collective still: it keeps them until some stream waits for it."""
@@ -144,6 +184,11 @@ class Detector:
         with self._lock:
             self._memory.setdefault(storage._cdata, Memory()).also.add(stream)
 
+    def end(self) -> Known:
+        """The moment at which all is done."""
+        with self._lock:
+            return self._clocks.all_of(self._clocks.actors)
+
     def knows(self, storage: torch.UntypedStorage) -> bool:
         """Whether an operator has touched a storage."""
         return storage._cdata in self._memory
@@ -153,14 +198,20 @@ class Detector:
         with self._lock:
             self._memory.pop(key, None)
 
-    def _reuse(self, stream: Stream, nbytes: int, frames: Frames) -> None:
-        """Look whether the allocator could take memory for a new tensor that somebody still uses."""
-        kept = []
+    def _reuse(self, stream: Stream, nbytes: int, frames: Frames) -> list[_Freed]:
+        """The memory that the allocator could take for a new tensor though somebody still uses it."""
+        kept, again = [], []
         for freed in self._freed.get(stream, []):
             freed.pending = [one for one in freed.pending if not self._clocks.knows(stream, one.actor, one.step)]
             fits = nbytes and nbytes <= freed.nbytes and (nbytes <= SMALL) == (freed.nbytes <= SMALL)
             if freed.pending and fits:
                 self.races.append(report.reused(freed.pending[0], freed.frames, stream, frames))
+                again.append(freed)
             elif freed.pending:
                 kept.append(freed)
         self._freed[stream] = kept
+        return again
+
+
+def _steps(accesses: list[Access]) -> list[tuple[Actor, int]]:
+    return [(one.actor, one.step) for one in accesses]

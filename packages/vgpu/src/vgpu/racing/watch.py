@@ -24,22 +24,25 @@ from vgpu.operators import dispatch
 from vgpu.racing import collectives
 from vgpu.racing.backward import Backward
 from vgpu.racing.clocks import HOST
-from vgpu.racing.detector import Detector, Touched
+from vgpu.racing.delay import Delay, poison
+from vgpu.racing.detector import Detector, Made, Touched
 from vgpu.racing.report import RaceError
 from vgpu.tensors.tensor import VirtualTensor, is_virtual
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
-VARIABLE = "VGPUS_RACES"  # 1: children of a process that is watched are watched, too
+VARIABLE = "VGPUS_RACES"  # children of a process that is watched are watched, too, in the same way:
+RAISE, DELAY = "1", "delay"
 _ABOUT_SHAPES = frozenset(
     ("_has_compatible_shallow_copy_type", "is_same_size", "is_set_to", "_wrap_tensor_autograd", "record_stream")
 )
 _READS_DIRECTLY = ("numpy", "tolist", "__array__")  # of tensors of the host, without an operator
+_READS_MEMORY = ("__repr__", "__deepcopy__", "__reduce_ex__")  # of tensors of a device, without an operator
 _watching: list[Watch] = []
 
 
 @contextlib.contextmanager
-def races(error: bool = True) -> Iterator[list[RaceError]]:
+def races(error: bool = True, delay: bool = False) -> Iterator[list[RaceError]]:
     """Inside the block, memory that two streams use without order is an error at the second of the two lines.
 
     It covers streams, events, `record_stream`, copies between pinned memory and a device, the streams of process
@@ -48,6 +51,9 @@ def races(error: bool = True) -> Iterator[list[RaceError]]:
 
     Args:
         error: raise the first race. False collects all of them.
+        delay: let streams be as late as they may be. What they were given is done when the host waits for it, the later
+            of two racing accesses first, and memory is poison until then, so a race gives wrong numbers. Races are
+            collected, not raised.
 
     Yields:
         The races so far.
@@ -55,19 +61,21 @@ def races(error: bool = True) -> Iterator[list[RaceError]]:
     Raises:
         RaceError: with the lines of both accesses and the repair.
     """
-    watch = Watch(error)
+    watch = Watch(error and not delay, Delay() if delay else None)
     watch.begin()
     try:
         with _Host(watch):
             yield watch.detector.races
+            watch.done()
     finally:
         watch.end()
 
 
 def begin_if_told() -> None:
     """Watch this process to its end, in all threads but for the host's operators, where VGPUS_RACES says so."""
-    if os.environ.get(VARIABLE) == "1" and not _watching:
-        watch = Watch(error=True)
+    how = os.environ.get(VARIABLE)
+    if how in (RAISE, DELAY) and not _watching:
+        watch = Watch(how == RAISE, Delay() if how == DELAY else None)
         watch.begin()
         _Host(watch).__enter__()
 
@@ -75,13 +83,15 @@ def begin_if_told() -> None:
 class _Thread(threading.local):
     seen = 0  # operators of this thread
     makes = ""  # the operator that is running
+    fills = False  # whether that does nothing but make memory
 
 
 class Watch:
     """The functions that tell a detector what happens."""
 
-    def __init__(self, error: bool) -> None:
-        self.detector = Detector()
+    def __init__(self, error: bool, delay: Delay | None = None) -> None:
+        self.detector = Detector(delay)
+        self._delay = delay
         self._error, self._told = error, 0
         self._patches = Patches()
         self._thread = _Thread()
@@ -108,6 +118,15 @@ class Watch:
         for name in _READS_DIRECTLY:
             set_(torch.Tensor, name, self._before(getattr(torch.Tensor, name)))
         collectives.install(self._patches, self.detector)
+        if self._delay is not None:
+            self._delay.install(self._patches)
+            for name in _READS_MEMORY:
+                set_(VirtualTensor, name, self._seeing(getattr(VirtualTensor, name)))
+
+    def done(self) -> None:
+        """The block has ended without an error: let everything be done."""
+        if self._delay is not None:
+            self._delay.end(self.detector.end())
 
     def end(self) -> None:
         """Take them away."""
@@ -125,18 +144,41 @@ class Watch:
     # What happens on devices.
 
     def _operator(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
-        plan = dispatch.plan_of(func)
-        before, outer = self._thread.seen, self._thread.makes
-        self._thread.makes = func._schema.name.partition("::")[2]
+        if self._delay is not None and self._delay.repeats:
+            return self._run(func, args, kwargs)
+        plan, thread = dispatch.plan_of(func), self._thread
+        before, outer = thread.seen, (thread.makes, thread.fills)
+        thread.makes, thread.fills = func._schema.name.partition("::")[2], reads_nothing(plan, func)
+        late = None if self._delay is None or thread.fills else self._late(plan, func, args, kwargs)
         try:
             result = self._run(func, args, kwargs)
         finally:
-            self._thread.makes = outer
-        if self._thread.seen == before and not reads_nothing(plan, func):  # else its parts were seen
-            self._thread.seen += 1
+            thread.makes, thread.fills = outer
+        if thread.seen == before and not reads_nothing(plan, func):  # else its parts were seen
+            thread.seen += 1
+            if late is not None:
+                late(result)
             self._launched(plan, func, args, kwargs, result)
             self.raise_new()
         return result
+
+    def _late(self, plan: Any, func: Any, args: tuple, kwargs: dict | None) -> Callable[[Any], None]:
+        """Prepare for an operator whose work is delayed; gives what is to be called with its result."""
+        delay: Any = self._delay
+        leaves = tree_leaves((args, kwargs))
+        virtual = [leaf for leaf in leaves if is_virtual(leaf)]
+        given = dispatch.named(plan, args, kwargs)
+        written = [leaf for key in plan.written for leaf in tree_leaves(given.get(key)) if type(leaf) is torch.Tensor]
+        waits = (plan.waits is not None and plan.waits(given)) or any(
+            leaf._host.layout is not torch.strided for leaf in virtual
+        )
+        if waits or not all(self._is_ours(leaf, True) for leaf in written):
+            self.detector.wait_for(HOST, [self._backward.stream(leaf._ordinal) for leaf in virtual])
+            dense = [leaf for leaf in virtual if leaf._host.layout is torch.strided]
+            delay.see(dense)
+            return lambda result: delay.saw(dense, result)
+        call = delay.keep(plan, func, args, kwargs, lambda leaf: self._is_ours(leaf, True))
+        return lambda result: delay.returned(call, result)
 
     def _launched(self, plan: Any, func: Any, args: tuple, kwargs: dict | None, result: Any) -> None:
         given = dict(zip(plan.names, args, strict=False)) | (kwargs or {})
@@ -146,6 +188,8 @@ class Watch:
         ordinals = list(dict.fromkeys(one.ordinal for one in touched if one.ordinal is not None))
         if not ordinals:
             return
+        there = [leaf for leaf in tree_leaves(result) if is_virtual(leaf) and leaf._ordinal not in ordinals]
+        touched += [one for leaf in there for one in self._touched(leaf, writes=True)]  # a copy to a different device
         ordinal = ordinals[-1] if name == "copy_" and len(ordinals) > 1 else ordinals[0]
         stream = self._backward.stream(ordinal)
         self._given(stream, plan, func, given, touched, result)
@@ -214,13 +258,20 @@ class Watch:
         """A storage has come to a device."""
         stream = self._backward.stream(allocation.ordinal)
         # Factories such as torch.rand reserve memory, too, and an operator of its own fills it.
-        reserves = self._thread.makes.removeprefix("new_").startswith("empty") or not self._thread.makes
-        self.detector.born(storage, stream, allocation.nbytes, reserves)
+        makes = self._thread.makes
+        reserves = is_empty(makes) or not makes
+        made = Made(bool(makes), reserves, self._thread.fills and not reserves)
+        self.detector.born(storage, stream, allocation.nbytes, made)
         self._backward.done(allocation.ordinal, stream)
 
     def freed(self, allocation: memory.Allocation) -> None:
         """A storage has gone."""
         self.detector.dead(allocation.key)
+
+    def made(self, func: Any, tensor: VirtualTensor) -> None:
+        """A factory has made a tensor: what nobody has written is not to look like a result."""
+        if self._delay is not None and is_empty(func._schema.name.partition("::")[2]):
+            poison(tensor._host.untyped_storage())
 
     # Who waits for whom.
 
@@ -273,6 +324,18 @@ class Watch:
 
         return told
 
+    def _seeing(self, function: Callable) -> Callable:
+        """A method for which the host reads memory of a device without an operator."""
+
+        @functools.wraps(function)
+        def seen(tensor: VirtualTensor, *args: Any, **kwargs: Any) -> Any:
+            if self._delay is not None and tensor._host.layout is torch.strided:
+                self.detector.wait_for(HOST, [streams.current(tensor._ordinal)])
+                self._delay.see([tensor])
+            return function(tensor, *args, **kwargs)
+
+        return seen
+
     def _before(self, function: Callable) -> Callable:
         """A method that reads memory of the host without an operator."""
 
@@ -294,6 +357,11 @@ class Watch:
         if touched:
             self.detector.launch(HOST, name, touched)
             self.raise_new()
+
+
+def is_empty(name: str) -> bool:
+    """Whether an operator of this name gives memory and writes nothing to it."""
+    return name.removeprefix("new_").startswith("empty")
 
 
 def reads_nothing(plan: Any, func: Any) -> bool:

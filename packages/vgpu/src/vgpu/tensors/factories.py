@@ -115,7 +115,10 @@ def _hook(op: torch._ops.OpOverload) -> Callable:
                 except RuntimeError as error:
                     memory.raise_if_too_large(error, ordinal)
                     raise kernels.in_cudas_words(error, op._schema.name.removeprefix("aten::")) from None
-                return tensor.wrap(made, ordinal)
+                virtual = tensor.wrap(made, ordinal)
+                if memory.witness is not None:
+                    memory.witness.made(op, virtual)
+                return virtual
         keys = _keys(device.type if device is not None else "cpu", layout)
         return redispatch(keys, *args, layout=layout, device=device, pin_memory=pin_memory, **kwargs)
 
