@@ -1,4 +1,4 @@
-"""The catalogue's search for the page of Sphinx's search: `match`, `reading` and `question` again.
+"""The catalogue's search for the page of Sphinx's search: `match`, `reading` and `ranking` again.
 
 Sphinx finds the pages that hold every word of a query, which a pasted traceback has on no page. So static/explain.js
 answers like `python -m multigpu explain`: it is those three modules in JavaScript, with the data from here.
@@ -6,12 +6,12 @@ answers like `python -m multigpu explain`: it is those three modules in JavaScri
 
 import json
 import re
-from dataclasses import asdict
 from typing import Any
 
-from multigpu.failures import CHAPTERS, catalogue, match, question, reading
+from multigpu.failures import CHAPTERS, catalogue, match, ranking, reading
 from multigpu.failures.marking import marked
 from multigpu.failures.sentences import sentences
+from multigpu.failures.topics import TOPICS
 from website import topics
 from website.entry import capital
 from website.failures import chapter_page
@@ -37,11 +37,10 @@ LINES = (
 PROGRAMS = ("REPORT", "PYTORCH", "KINDRED", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
 CONSTANTS = {
     reading: ("TRACEBACK", "TYPESET", "LONG", "REPEATED", "AROUND", "AT_MOST", "NEAR", "FEW_WORDS"),
-    match: ("CANDIDATES", "REPORTED", "LAST"),
-    question: ("ENOUGH", "FEW", "MISSPELT", "ALIKE", "MANY", "OTHER_COMPLAINT"),
+    match: ("CANDIDATES", "REPORTED"),
+    ranking: ("SATURATION", "LENGTH", "ENOUGH", "PLURAL"),
 }
-EXPRESSIONS = ("patterns", "generic", "unless", "words")
-DEMANDS = ("OF_ANY", "OF_OURS", "LOOSE")
+EXPRESSIONS = ("patterns", "generic", "unless")
 FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m"}
 IGNORING = re.compile(r"\(\?i:((?:[^()]|\((?:[^()])*\))*)\)")
 # What an expression of Python means and one of JavaScript does not, outside of an escaped letter.
@@ -65,6 +64,7 @@ def data() -> dict[str, Any]:
             "after": entry.after,
             **{name: list(map(in_javascript, getattr(entry, name))) for name in EXPRESSIONS},
             "symptoms": entry.symptoms,
+            "text": ranking.text_of(entry),
         }
         for entry in catalogue()
     ]
@@ -72,25 +72,15 @@ def data() -> dict[str, Any]:
         "entries": entries,
         "expressions": {name: expression(getattr(reading, name)) for name in LINES + PROGRAMS},
         **{name: getattr(module, name) for module, names in CONSTANTS.items() for name in names},
-        **{name: asdict(getattr(question, name)) for name in DEMANDS},
         "TOPICS": chapters_of_topics(),
         "LESSONS": topics.words(),
-        "EMPTY": sorted(question.EMPTY),
-        "DOMAIN": sorted(question.DOMAIN),
-        "COMPLAINTS": sorted(question.COMPLAINTS),
-        "IMPLIED": {word: sorted(others) for word, others in question.IMPLIED.items()},
-        "SUBJECTS": [[[sorted(words) for words in needed], names] for needed, names in question.SUBJECTS],
-        "ONE_WORD": question.ONE_WORD,
-        "PLACES": [[in_javascript(pattern.pattern), names] for pattern, names in match.PLACES],
-        "PHRASES": [[in_javascript(pattern.pattern), meaning] for pattern, meaning in question.PHRASES],
     }
 
 
 def chapters_of_topics() -> dict[str, list[tuple[str, str]]]:
     """The chapters that a topic's name stands for, each with its title and its page: "fsdp" is that of shards."""
     return {
-        name: [(CHAPTERS[key], f"{FAILURES}/{chapter_page(key)}.html") for key in keys]
-        for name, keys in question.VOCABULARY["topics"].items()
+        name: [(CHAPTERS[key], f"{FAILURES}/{chapter_page(key)}.html") for key in keys] for name, keys in TOPICS.items()
     }
 
 

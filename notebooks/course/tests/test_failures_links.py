@@ -30,7 +30,7 @@ def treats(entry: Failure, units: tuple[str, ...]) -> bool:
     """
     if entry.terms:
         return holds(units, entry.terms)
-    patterns = entry.patterns + entry.generic + entry.words
+    patterns = entry.patterns + entry.generic
     return any(re.search(pattern, unit, re.IGNORECASE) for pattern in patterns for unit in units)
 
 

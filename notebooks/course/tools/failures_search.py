@@ -7,7 +7,7 @@ from course.kit import live
 from course.kit.files import NOTEBOOKS
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import answer, matching
-from multigpu.failures.question import nearest
+from multigpu.failures.ranking import ranked
 
 SHOWN = 12  # of more, nobody reads the last
 OPEN = 2  # so few results are shown unfolded
@@ -28,7 +28,7 @@ def find(text: str) -> list[Failure]:
     if said.sure:
         return list(said.entries)
     first = [entry for entry in said.entries if len(words) > 3 or entry.symptoms]
-    return first + [entry for entry in holding if entry not in first] or matching(text) or nearest(text)
+    return first + [entry for entry in holding if entry not in first] or matching(text) or ranked(text)
 
 
 def _seen(entry: Failure) -> str:

@@ -67,7 +67,6 @@ class Failure:
             if the text also shows a sign of several processes.
         unless: regular expressions of what contradicts the entry, such as the frames of a library that has the same
             message for a different reason. In a text that one of them fits, the entry is only a guess.
-        words: regular expressions that find the entry in a question.
         symptoms: questions as people ask them.
         printed_by: the library whose own words the message has, "torch" or "nccl": a test looks them up in the
             installed one. "torch until 2.6": no newer version has them, which the test looks up as well.
@@ -107,7 +106,6 @@ class Failure:
     older: tuple[str, ...] = ()
     generic: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
     symptoms: tuple[str, ...] = ()
     printed_by: str = ""
     fixed: tuple[str, ...] = ()
@@ -140,6 +138,6 @@ def _read(chapter: str) -> list[Failure]:
 
 def _entry(values: dict[str, Any], chapter: str) -> Failure:
     values["threads"] = tuple(Thread(**thread) for thread in values.get("threads", ()))
-    for name in ("patterns", "generic", "unless", "older", "words", "symptoms", "fixed", "terms"):
+    for name in ("patterns", "generic", "unless", "older", "symptoms", "fixed", "terms"):
         values[name] = tuple(values.get(name, ()))
     return Failure(**values, chapter=chapter)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from multigpu.failures import Failure, catalogue
 from multigpu.failures.match import answer
-from multigpu.failures.question import nearest, topic
+from multigpu.failures.ranking import ranked
+from multigpu.failures.topics import topic
 
 SHOWN = 3  # one traceback seldom has more than one cause: the first is explained, two more are named by their titles
 
@@ -49,7 +50,7 @@ def look_up(text: str) -> Found:
     meant = _misspelt(text.strip())
     if said.entries and not meant:
         return Found("guess", said.entries[:SHOWN], said.lines[:SHOWN])
-    near = tuple(entry for entry in catalogue() if entry.id in meant) or tuple(nearest(text, SHOWN))
+    near = tuple(entry for entry in catalogue() if entry.id in meant) or tuple(ranked(text)[:SHOWN])
     return _by_words("near" if near else "unknown", near)
 
 

@@ -1,23 +1,23 @@
 """Find the entries of the catalogue that answer a text: an error message, a whole traceback, or a question.
 
 A message, a log or a traceback is matched by patterns. A text that none of them fits is taken for a question, and its
-answer is a guess: by the words and symptoms of the entries, then by the words that a question shares with them.
+answer is a guess: the entries that share most words with it.
 """
 
+import math
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
 
 from multigpu.failures import Failure, catalogue, reading
-from multigpu.failures.question import LOOSE, VOCABULARY, alike, by_subject, by_symptom
+from multigpu.failures.ranking import ranked, share
 from multigpu.failures.reading import Line, bounded, joined, lines_of, plain_text, unrepeated
 
+# A guess must have this share of the words of a text; of one that shows no sign of PyTorch nearly all of them.
+ENOUGH, NEARLY_ALL = 0.25, 0.9
 CANDIDATES = 3  # how many entries a question gets to choose from, if so many fit it
 REPORTED = 3  # the rank of a report, which comes after the error itself
-LAST = 8  # how many frames, and lines beside them, show where it happened
-# An expression that recognises the line of a place, and the names of the entries that mostly fail there.
-PLACES = [(re.compile(bounded(place["pattern"]), re.IGNORECASE), place["entries"]) for place in VOCABULARY["places"]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def answer(text: str) -> Answer:
         return _answered(sure, sure=True)
     if fits:
         return _answered(fits, sure=False)
-    guesses = tuple(_guesses(text, lines)) if _ours(text) else ()
+    guesses = tuple(_guesses(lines, _enough(text, raised)))
     return Answer(guesses, sure=False, lines=((),) * len(guesses))
 
 
@@ -131,48 +131,19 @@ def _last_is_unknown(lines: list[Line], fits: list[_Fit]) -> bool:
     return not any(_compiled(pattern).search(end) for pattern in patterns)
 
 
-def _ours(text: str) -> bool:
-    """Whether a text shows a sign of PyTorch, a GPU or several processes, or is too short to need one."""
+def _enough(text: str, raised: bool) -> float:
+    """The share of the words of a text that a guess must have; a short question need not say what it is about."""
     few = len(text.split()) <= reading.FEW_WORDS
-    return few or bool(reading.PYTORCH.search(text) or reading.KINDRED.search(text))
+    if reading.PYTORCH.search(text) or reading.KINDRED.search(text) or (few and not raised):
+        return ENOUGH
+    return NEARLY_ALL if few else math.inf
 
 
-def _guesses(text: str, lines: list[Line]) -> list[Failure]:
-    """Entries for a question, by its words; for a traceback that no pattern knows, by its last message and place."""
-    raised = [line.text for line in lines if line.raised]
-    plain = raised[-1] if raised else " ".join(text.split())
-    symptoms = [] if raised else by_symptom(plain)
-    asked = [entry for entry in catalogue() if any(_compiled(words).search(plain) for words in entry.words)]
-    there = _at_place(lines, bool(raised))
-    if raised:
-        return _once([entry for entry in asked if entry in there] + there + asked) or alike(plain)
-    found = _once(symptoms + asked)
-    if len(found) < CANDIDATES:
-        found = _once(found + by_symptom(plain, LOOSE))[: max(len(found), CANDIDATES)]
-    in_words = all(line.told for line in lines)  # a question, and not a piece of a traceback
-    about = _named(by_subject(plain)) if in_words and not found else []
-    return _once(found + about + there)[: max(len(found), CANDIDATES)] or alike(plain)
-
-
-def _at_place(lines: list[Line], raised: bool) -> list[Failure]:
-    """The entries that mostly fail in the place that a text names, in its last messages or the last frames of an error.
-
-    Frames without the error that ends them are not an answer: they show where it happened, but not what.
-    """
-    frames = [line.text for line in lines if not line.told][-LAST:] if raised else []
-    said = [line.text for line in lines if line.told][-LAST:]
-    for pattern, names in PLACES:
-        if any(pattern.search(line) for line in frames + said):
-            return _named(names)
-    return []
-
-
-def _named(names: list[str]) -> list[Failure]:
-    return [entry for name in names for entry in catalogue() if entry.id == name]
-
-
-def _once(entries: list[Failure]) -> list[Failure]:
-    return list(dict.fromkeys(entries))
+def _guesses(lines: list[Line], enough: float) -> list[Failure]:
+    """Entries for a text that no pattern knows, by the words of its messages: a frame says little of a failure."""
+    said = " ".join(line.text for line in lines if line.told)
+    likely = ranked(said)[:CANDIDATES]
+    return likely if likely and share(likely[0], said) > enough else []
 
 
 @cache
