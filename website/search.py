@@ -37,8 +37,8 @@ LINES = (
 PROGRAMS = ("REPORT", "PYTORCH", "KINDRED", "SEVERAL", "OTHERS", "TORCH", "FOREIGN")
 CONSTANTS = {
     reading: ("TRACEBACK", "TYPESET", "LONG", "REPEATED", "AROUND", "AT_MOST", "NEAR", "FEW_WORDS"),
-    match: ("CANDIDATES", "REPORTED"),
-    ranking: ("SATURATION", "LENGTH", "ENOUGH", "PLURAL"),
+    match: ("CANDIDATES", "REPORTED", "ENOUGH", "NEARLY_ALL"),
+    ranking: ("SATURATION", "LENGTH", "PLURAL"),
 }
 EXPRESSIONS = ("patterns", "generic", "unless")
 FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m"}

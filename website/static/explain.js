@@ -3,7 +3,7 @@
 
 window.explain = (() => {
   const known = window.catalogueOfFailures;
-  const { CANDIDATES, REPORTED, FEW_WORDS, SATURATION, LENGTH, ENOUGH, PLURAL } = known;
+  const { CANDIDATES, REPORTED, ENOUGH, NEARLY_ALL, FEW_WORDS, SATURATION, LENGTH, PLURAL } = known;
   const { TRACEBACK, TYPESET, LONG, REPEATED, AROUND, AT_MOST, NEAR } = known;
   const regex = Object.fromEntries(Object.entries(known.expressions).map(([name, form]) => [name, new RegExp(...form)]));
   const [COLOURS, ENDLESS, REPETITIONS, PIECE] = ["COLOURS", "ENDLESS", "REPETITIONS", "PIECE"].map(
@@ -36,12 +36,13 @@ window.explain = (() => {
     const raised = lines.some((line) => line.raised && !line.warned) || text.includes(TRACEBACK);
     const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
     if (sure.length && !lastIsUnknown(lines, sure)) return { entries: sure.map((fit) => fit.entry), sure: true };
-    return { entries: fits.length ? fits.map((fit) => fit.entry) : ours(text, raised) ? guesses(lines) : [], sure: false };
+    return { entries: fits.length ? fits.map((fit) => fit.entry) : guesses(lines, enough(text, raised)), sure: false };
   }
 
-  function ours(text, raised) {
-    const few = text.trim().split(/\s+/).length <= FEW_WORDS && !raised;
-    return few || regex.PYTORCH.test(text) || regex.KINDRED.test(text);
+  function enough(text, raised) {
+    const few = text.trim().split(/\s+/).length <= FEW_WORDS;
+    if (regex.PYTORCH.test(text) || regex.KINDRED.test(text) || (few && !raised)) return ENOUGH;
+    return few ? NEARLY_ALL : Infinity;
   }
 
   function byPrecedence(one, other) {
@@ -142,10 +143,10 @@ window.explain = (() => {
     return !patterns.some((pattern) => compiled(pattern).test(end));
   }
 
-  function guesses(lines) {
+  function guesses(lines, enough) {
     const said = lines.filter((line) => line.told).map((line) => line.text).join(" ");
     const likely = ranked(said).slice(0, CANDIDATES);
-    return likely.length && holdsEnough(likely[0], said) ? likely : [];
+    return likely.length && share(likely[0], said) > enough ? likely : [];
   }
 
   function ranked(text) {
@@ -158,18 +159,21 @@ window.explain = (() => {
     return known.entries.filter((entry) => inWhole.has(entry)).sort(order);
   }
 
-  function holdsEnough(entry, text) {
+  function share(entry, text) {
     const { documents, weights, unknown } = whole();
     const counts = documents.find(([other]) => other === entry)[1];
     const words = [...new Set(wordsOf(text))];
     const weight = (word) => weights.get(word) ?? unknown;
-    return sum(words.filter((word) => counts.has(word)).map(weight)) > ENOUGH * sum(words.map(weight));
+    return sum(words.filter((word) => counts.has(word)).map(weight)) / (sum(words.map(weight)) || 1);
   }
 
   function wordsOf(text) {
-    const found = text.toLowerCase().match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
-    const parts = found.flatMap((word) => (word.includes("_") ? [word, ...word.split("_")] : [word]));
-    return parts.map((part) => (part.length > PLURAL && part.endsWith("s") ? part.slice(0, -1) : part));
+    const words = (text.toLowerCase().match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? []).flatMap((word) => {
+      const parts = word.includes("_") ? word.split("_") : [];
+      const numbered = (parts.length ? parts : [word]).flatMap((part) => /^([a-z]+)(\d+)$/.exec(part)?.slice(1) ?? []);
+      return [word, ...parts, ...numbered];
+    });
+    return words.map((word) => (word.length > PLURAL && word.endsWith("s") ? word.slice(0, -1) : word));
   }
 
   /** BM25: the score of each entry that shares a word; of several documents of an entry the best one counts. */
