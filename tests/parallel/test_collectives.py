@@ -1,8 +1,4 @@
-"""What ranks tell each other: two real ranks on the CPU, and a process that is alone."""
-
-import importlib
-import os
-from pathlib import Path
+"""What ranks tell each other: two ranks on the CPU, and a process that is alone."""
 
 import pytest
 import torch
@@ -10,6 +6,7 @@ from torch import distributed, nn
 from torch.nn.functional import mse_loss
 from torch.nn.parallel import DistributedDataParallel
 
+import vgpu
 from frcnn_lite.parallel.collectives import (
     any_rank,
     from_main_rank,
@@ -19,16 +16,12 @@ from frcnn_lite.parallel.collectives import (
     sum_over_ranks,
 )
 
-# This file as spawned processes import it: by its name, from the folder that pytest has put on the path.
-workers = importlib.import_module(Path(__file__).stem)
 ROWS = 5  # three for rank 0, two for rank 1
 
 
-def talk(rank, folder):
-    """Each function once, in both ranks. What this rank has to say goes to a file."""
-    torch.set_num_threads(1)
-    meeting = Path(folder, "meeting").as_uri()
-    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+def talk():
+    """Each function once, in both ranks."""
+    rank = distributed.get_rank()
     net, losses = train(DistributedDataParallel, list(rows_of_rank(ROWS)))
     said = {
         "sum": sum_over_ranks(torch.tensor([rank, 1.0])).tolist(),
@@ -42,11 +35,7 @@ def talk(rank, folder):
         from_main_rank(refuse)
     except FileExistsError as error:
         said["error"] = str(error)
-    torch.save(said, os.path.join(folder, f"{rank}.pt"))
-    distributed.barrier()  # nobody leaves while the other still listens
-    # Not through the end of gloo's threads and of the store's file: on a busy machine a rank was seen to abort there,
-    # after all had been said.
-    os._exit(0)
+    return said
 
 
 def train(wrap, rows):
@@ -67,11 +56,10 @@ def refuse():
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory):
+def said():
     """What rank 0 and rank 1 said."""
-    folder = tmp_path_factory.mktemp("ranks")
-    torch.multiprocessing.spawn(workers.talk, (str(folder),), nprocs=2)
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in (0, 1)]
+    with vgpu.virtual_gpus(2, force=True):
+        return vgpu.ranks(2, backend="gloo")(talk)()
 
 
 def test_each_rank_hears_the_same(said):

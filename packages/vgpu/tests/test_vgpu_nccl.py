@@ -7,21 +7,21 @@ import pytest
 import torch
 import torch.distributed as dist
 import vgpu_nccl
-from vgpu_group import on_ranks
+from vgpu_group import on_ranks, on_threads
 
 pytestmark = pytest.mark.usefixtures("gpus")
 
 
 def test_a_group_goes_by_the_rules_of_nccl():
-    on_ranks(vgpu_nccl.everything)
+    on_threads(vgpu_nccl.everything)
 
 
 def test_a_rank_on_the_gpu_of_another_one():
-    on_ranks(vgpu_nccl.devices, backend=None)
+    on_threads(vgpu_nccl.devices, backend=None)
 
 
 def test_a_rank_that_has_named_its_device_and_uses_a_different_one():
-    on_ranks(vgpu_nccl.bound)
+    on_threads(vgpu_nccl.bound)
 
 
 def test_ranks_that_see_one_gpu_each():

@@ -16,10 +16,9 @@ import weakref
 import pytest
 import torch
 import torch.distributed as dist
-import vgpu_nccl
 import vgpu_ranks
-import vgpu_sharded
 from torch import nn
+from vgpu_group import on_threads
 
 import vgpu
 
@@ -27,11 +26,6 @@ pytestmark = [
     pytest.mark.usefixtures("gpus"),
     pytest.mark.filterwarnings("ignore:virtual GPUs have no NCCL"),
 ]
-
-
-def on_threads(work, ranks=2, **options):
-    """Call `work(rank)` on each rank, as `vgpu_group.on_ranks` does in processes."""
-    return vgpu.ranks(ranks, **options)(lambda: work(int(os.environ["RANK"])))()
 
 
 def summed(rank: int) -> list[float]:
@@ -49,19 +43,11 @@ class TestWhatRanksDo:
         assert place("a", sign="!") == [(k, 3, f"cuda:{k}", "a!") for k in range(3)]
         assert place.__name__ == "place"
 
-    @pytest.mark.parametrize(
-        "work", [vgpu_ranks.collectives, vgpu_ranks.synced_norm, vgpu_ranks.offloaded, vgpu_nccl.everything]
-    )
-    def test_collectives_modules_and_the_rules_of_nccl(self, work):
+    @pytest.mark.parametrize("work", [vgpu_ranks.collectives, vgpu_ranks.synced_norm, vgpu_ranks.offloaded])
+    def test_what_processes_do(self, work):
+        """FSDP2, tensor parallel and checkpoints: test_vgpu_sharded.py; the rules of NCCL: test_vgpu_nccl.py."""
         pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
         on_threads(work)
-
-    def test_fsdp2_tensor_parallel_and_checkpoints(self):
-        pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
-        on_threads(vgpu_sharded.on_two, backend="cpu:gloo,cuda:nccl")
-
-    def test_a_mesh_of_two_by_two(self):
-        on_threads(vgpu_sharded.on_four, ranks=4)
 
     def test_gloo_takes_tensors_of_both_kinds(self):
         def both(rank):

@@ -1,14 +1,18 @@
-"""Several ranks for a test: each a process with its virtual GPU, in one process group."""
+"""Several ranks for a test, each with its virtual GPU, in one process group: processes, or threads."""
 
 import os
 import socket
 import sys
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+import vgpu
+
+T = TypeVar("T")
 # A fork server imports torch once, in place of each rank; test_vgpu_processes.py starts ranks by spawn, too.
 START = "forkserver" if sys.platform == "linux" else "spawn"
 
@@ -36,6 +40,11 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def on_threads(work: Callable[[int], T], ranks: int = 2, **options: Any) -> list[T]:
+    """Call `work(rank)` on as many threads, and return what each returned; `options` are those of `vgpu.ranks`."""
+    return vgpu.ranks(ranks, **options)(lambda: work(int(os.environ["RANK"])))()
 
 
 def _child(rank: int, work: Callable[[int], None], ranks: int, backend: str | None, port: str, options: dict) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
-from differential import draw, mutants, processes, ranks, rounding, run
+from differential import draw, mutants, processes, ranks, rounding, run, threads
 from differential.compare import differences
 from differential.program import Program
 from differential.record import Record
@@ -41,6 +41,16 @@ def on_ranks(seeds: Iterable[int], count: int, mutant: str) -> Iterator[Outcome]
             program = ranks.draw(seed, count)
             (expected,) = processes.references([program])
             yield program, expected, processes.on_ranks(group, program, mutant)
+
+
+def on_threads(seeds: Iterable[int], count: int, mutant: str) -> Iterator[Outcome]:
+    """The same programs, whose ranks are threads."""
+    for seed in seeds:
+        program = ranks.draw(seed, count)
+        (expected,) = processes.references([program])
+        with mutants.planted(mutant):
+            found = threads.on_threads(program)
+        yield program, expected, found
 
 
 def judge(outcome: Outcome) -> list[str]:
@@ -83,6 +93,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--for", type=seconds, default=None, dest="lasts", metavar="60m", help="how long")
     parser.add_argument("--stop", action="store_true", help="stop at the first difference")
     parser.add_argument("--ranks", type=int, default=1, help="in so many processes")
+    parser.add_argument("--threads", action="store_true", help="the ranks are threads of this process")
     parser.add_argument("--mutant", default="", choices=["", *mutants.MUTANTS, *mutants.RANK_MUTANTS])
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -97,8 +108,9 @@ def main(argv: list[str] | None = None) -> int:
         if last is not None
         else numbers(options.first, lambda: time.monotonic() - started > (options.lasts or 60))
     )
+    several = on_threads if options.threads else on_ranks
     outcomes = (
-        in_one_process(seeds, options.mutant) if options.ranks == 1 else on_ranks(seeds, options.ranks, options.mutant)
+        in_one_process(seeds, options.mutant) if options.ranks == 1 else several(seeds, options.ranks, options.mutant)
     )
     totals: Counter[str] = Counter()
     pieces: Counter[str] = Counter()

@@ -1,0 +1,27 @@
+"""Running programs for several ranks: threads of this process, each with its virtual GPU, in one process group."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+import torch.distributed as dist
+
+import vgpu
+from differential.program import Program
+from differential.record import Record
+from differential.run import run
+
+
+def on_threads(program: Program) -> list[Record]:
+    """The records of a program's ranks."""
+
+    @vgpu.ranks(program.ranks, backend="cpu:gloo,cuda:nccl")
+    def on_rank() -> Record:
+        rank = dist.get_rank()
+        return run(program, rank, program.ranks, torch.device("cuda", rank))
+
+    # Around all ranks: what one of them puts back would count for the others.
+    with vgpu.virtual_gpus(program.ranks, force=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return on_rank()
