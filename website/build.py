@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 
 from course.tools.links import repository
-from course.tools.series import PARTS
+from course.tools.reading_order import PARTS, part_of
 from multigpu.failures import CHAPTERS
 from website import api, failures, frames, home, layout, lighter, links, notebook, search, twins
 
@@ -110,11 +110,10 @@ def write(target: Path, text: str) -> None:
 
 def contents() -> str:
     """The menu: the notebooks part by part, the failures, the guides, the API."""
-    starts = sorted(PARTS)
     parts = []
-    for start, end in zip(starts, [*starts[1:], "99"], strict=True):
-        members = [path for path in layout.notebooks() if start <= Path(path).name[:2] < end]
-        parts.append(toctree(PARTS[start], members))
+    for start, name in PARTS.items():
+        members = [path for path in layout.notebooks() if part_of(Path(path).name[:2]) == start]
+        parts.append(toctree(name, members))
     parts.append(toctree("What fails on several GPUs", ["failures/index.md"]))
     parts += [toctree(caption, pages) for caption, pages in layout.GUIDES.items()]
     return "\n".join([*parts, toctree("The API", ["api/index.md"])])

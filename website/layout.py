@@ -8,6 +8,7 @@ import posixpath
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from course.tools import reading_order
 from multigpu.failures import catalogue
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,4 +90,4 @@ def layout() -> Layout:
 
 def notebooks() -> list[str]:
     """The notebooks of the series, in reading order."""
-    return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
+    return [path.relative_to(ROOT).as_posix() for path in reading_order.paths()]

@@ -3,7 +3,6 @@
 python -m course face     # writes docs/images/ten_rows_in.svg, the same for telephones, and the numbers in README.md
 """
 
-import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from course.kit.figures.svg import Figure
 from course.kit.files import NOTEBOOKS
 from course.kit.learn.by_key import exercise_names
 from course.kit.step_trace import trace_step
-from course.tools import series
+from course.tools import reading_order, series
 from course.tools.generated import write_or_check
 from multigpu.failures import catalogue
 
@@ -37,7 +36,8 @@ PARTS = re.compile(
 # What a reader can repair after a part of the series, by the number of its first notebook.
 REPAIRS = {
     "00": "rows that vanish, losses that change with the number of GPUs, tensors on the wrong GPU, a full `cuda:0`",
-    "07": "hangs, wrong means, parameters without gradients, launches on several machines, models that do not fit",
+    "07": "hangs, wrong means, parameters without gradients, launches on several machines, models that do not fit, "
+    "errors that come late, races between streams",
     "12": "a detector that learns nothing, reports an object twice, or breaks on two GPUs; then one on your own boxes",
     "23": "slow loops over small layers, packed weights in the wrong order",
     "27": "learning rates, seeds, in-place errors, checkpoints, exports, and tests that nobody ran",
@@ -94,14 +94,14 @@ def numbers() -> str:
 def parts() -> str:
     """The parts of the series: which notebooks, how long, and what a reader can repair afterwards."""
     lessons = series.read_series()
-    starts = [*series.PARTS, "99"]
     rows = ["| part | notebooks | hours | what you can repair |", "|---|---|---|---|"]
-    for start, end in itertools.pairwise(starts):
-        members = [lesson for lesson in lessons if start <= lesson.number < end]
-        first, last = members[0], members[-1]
+    for start, name in reading_order.PARTS.items():
+        members = [lesson for lesson in lessons if reading_order.part_of(lesson.number) == start]
+        links = {lesson.number: f"[{lesson.number}](notebooks/{lesson.file})" for lesson in members}
+        moved = [links.pop(number) for number in reading_order.AFTER if number in links]
+        first, *_, last = links.values()
         hours = round(sum(lesson.minutes for lesson in members) / 60)
-        numbers = f"[{first.number}](notebooks/{first.file}) to [{last.number}](notebooks/{last.file})"
-        rows.append(f"| {series.PARTS[start]} | {numbers} | {hours} | {REPAIRS[start]} |")
+        rows.append(f"| {name} | {', '.join([f'{first} to {last}', *moved])} | {hours} | {REPAIRS[start]} |")
     return "\n".join(["", *rows, ""]) + "\n"
 
 

@@ -18,17 +18,11 @@ from course.kit.figures.prerequisites import prerequisites
 from course.kit.figures.svg import Figure
 from course.kit.files import NOTEBOOKS
 from course.tools.generated import write_or_check
+from course.tools.reading_order import PARTS, part_of, paths
 from course.tools.store import as_text, normal_form
 
 MAP = "## The map"
 DRAWING = "series.draw()"
-PARTS = {
-    "00": "One: DataParallel, on a net of ten lines",
-    "07": "Two: one process for each GPU",
-    "12": "Three: a detector",
-    "23": "Four: loops into layers",
-    "27": "Five: living with it",
-}
 PROMISE = r"^\*After this notebook you can fix\* (.+?)\.?\s*$"
 
 
@@ -71,27 +65,26 @@ def read_lesson(path: Path) -> Lesson:
 
 
 def read_series(folder: Path = NOTEBOOKS) -> list[Lesson]:
-    """Every numbered notebook of a folder, in reading order."""
-    return [read_lesson(path) for path in sorted(folder.glob("[0-9][0-9]_*.ipynb"))]
+    """What the first cells of all notebooks of a folder say, in reading order."""
+    return [read_lesson(path) for path in paths(folder)]
 
 
 def table(lessons: list[Lesson]) -> str:
     """The map as one markdown cell: a table for each part, all but the first folded."""
-    starts = sorted(PARTS)
     lines = [
         MAP,
         "",
         "Open a part to see its notebooks. A number that is missing is that of a notebook still to be written.",
     ]
-    for start, end in zip(starts, [*starts[1:], "99"], strict=True):
-        part = [lesson for lesson in lessons if start <= lesson.number < end]
-        if not part:
+    for start, name in PARTS.items():
+        members = [lesson for lesson in lessons if part_of(lesson.number) == start]
+        if not members:
             continue
-        name, minutes = PARTS[start], f"({sum(lesson.minutes for lesson in part)} minutes)"
-        folded = start != starts[0]
+        minutes = f"({sum(lesson.minutes for lesson in members)} minutes)"
+        folded = start != min(PARTS)
         lines += ["", f"<details><summary><b>{name}</b> {minutes}</summary>" if folded else f"**{name}** {minutes}", ""]
         lines += ["| notebook | after it you can fix | minutes |", "|---|---|---|"]
-        lines += [f"| [{x.number} {x.title}]({x.file}) | {x.fixes} | {x.minutes} |" for x in part]
+        lines += [f"| [{x.number} {x.title}]({x.file}) | {x.fixes} | {x.minutes} |" for x in members]
         lines += ["", "</details>"] if folded else []
     return "\n".join(lines)
 

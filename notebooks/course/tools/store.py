@@ -19,6 +19,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from course.kit.live import still_outputs
+from course.tools import reading_order
 
 NOTEBOOKS = Path(__file__).resolve().parents[2]
 CELL_TIMEOUT = 300
@@ -149,7 +150,7 @@ def find(names: list[str]) -> list[Path]:
     Raises:
         ValueError: a name fits no notebook.
     """
-    everything = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    everything = reading_order.paths(NOTEBOOKS)
     if not names:
         return everything
     chosen = []

@@ -19,8 +19,9 @@ def prerequisites(titles: Mapping[str, str], needs: Mapping[str, Sequence[str]])
     """
     if not titles:
         raise ValueError("`titles` is empty: there is nothing to draw")
-    for number in titles:
-        unknown = [other for other in needs.get(number, ()) if other not in titles or other >= number]
+    order = list(titles)
+    for k, number in enumerate(order):
+        unknown = [other for other in needs.get(number, ()) if other not in order[:k]]
         if unknown:
             raise ValueError(f"{number} needs {', '.join(unknown)}, which are not notebooks before it")
     direct = _reduce(titles, needs)

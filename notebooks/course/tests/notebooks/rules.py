@@ -10,6 +10,7 @@ from names import names_of
 from stored import Notebook, calls, items, keys, sections, without_code
 
 from course.kit.learn.predict import BELOW, OUTCOME
+from course.tools import reading_order
 from course.tools.glossary import read_glossary
 from course.tools.store import HIDDEN, normal_form
 
@@ -323,7 +324,7 @@ def terms_at_first_use(notebook: Notebook) -> list[str]:
     for term in GLOSSARY:
         using = [k for k, text in texts if any(term.find(text))]
         told = [k for k, text in texts if term.is_marked(text)]
-        if notebook.number < term.notebook:
+        if reading_order.place(notebook.number) < reading_order.place(term.notebook):
             faults += [f"cell {k} says {term.name!r}, which {term.notebook} explains" for k in using]
         elif notebook.number == term.notebook <= MARKED_TO:
             start = told[0] if told else None

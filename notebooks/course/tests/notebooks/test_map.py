@@ -2,16 +2,16 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import nbformat
 import pytest
 from rules import Notebook
 
 from course.tools import series
+from course.tools.reading_order import PARTS, paths
 from course.tools.store import normal_form
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[3]).glob("[0-9][0-9]_*.ipynb"))
+NOTEBOOKS = paths()
 START = NOTEBOOKS[0]
 
 
@@ -39,7 +39,7 @@ def test_every_notebook_stands_in_one_part_with_its_sentence_and_minutes():
     for lesson in lessons:
         row = f"| [{lesson.number} {lesson.title}]({lesson.file}) | {lesson.fixes} | {lesson.minutes} |"
         assert lines.count(row) == 1
-    assert lines.count("</details>") == sum("<details>" in line for line in lines) == len(series.PARTS) - 1
+    assert lines.count("</details>") == sum("<details>" in line for line in lines) == len(PARTS) - 1
     assert sum(int(found) for found in re.findall(r"\((\d+) minutes\)", "\n".join(lines))) == sum(
         lesson.minutes for lesson in lessons
     )

@@ -1,0 +1,1 @@
+"""What only notebook 35 reads: the GPU runs later."""
