@@ -112,7 +112,8 @@ def main() -> None:
     counts: Counter = Counter()
     with vgpu.virtual_gpus(2, force=True):
         for op in op_db:
-            if dtype not in op.supported_dtypes("cpu") or not op.name.startswith(options.only):
+            on_both = dtype in op.supported_dtypes("cpu") and dtype in op.supported_dtypes("cuda")
+            if not on_both or not op.name.startswith(options.only):
                 continue
             difference = check(op, dtype)
             counts[difference is None] += 1
