@@ -25,27 +25,27 @@ class Index:
     """Documents as BM25 reads them, each with the entry it belongs to.
 
     Attributes:
-        documents: the number of each word in each document.
+        documents: for each document the name of its entry, and how often it has each word.
         weights: of each word that occurs: the higher, the fewer documents have it.
         unknown: the weight of a word that no document has.
         length: the mean number of words of a document.
     """
 
-    documents: tuple[tuple[Failure, Counter[str]], ...]
+    documents: tuple[tuple[str, Counter[str]], ...]
     weights: dict[str, float]
     unknown: float
     length: float
 
-    def scores(self, words: list[str]) -> dict[Failure, float]:
+    def scores(self, words: list[str]) -> dict[str, float]:
         """The score of each entry that shares a word; of several documents of an entry the best one counts."""
-        scores: dict[Failure, float] = {}
+        scores: dict[str, float] = {}
         known = [(word, self.weights[word]) for word in words if word in self.weights]
-        for entry, counts in self.documents:
+        for name, counts in self.documents:
             long = SATURATION * (1 - LENGTH + LENGTH * counts.total() / self.length)
             held = [(weight, counts[word]) for word, weight in known if word in counts]
             score = sum(weight * count * (SATURATION + 1) / (count + long) for weight, count in held)
-            if score > scores.get(entry, 0.0):
-                scores[entry] = score
+            if score > scores.get(name, 0.0):
+                scores[name] = score
         return scores
 
 
@@ -53,19 +53,20 @@ def ranked(text: str) -> list[Failure]:
     """The entries that share a word with a text, the likeliest first; before them those with just this symptom."""
     words = list(dict.fromkeys(words_of(text)))
     whole, by_symptom = _whole().scores(words), _symptoms().scores(words)
-    exact = {entry for entry, counts in _symptoms().documents if counts.keys() == set(words)}
+    asked = set(words)
+    exact = {name for name, counts in _symptoms().documents if counts.keys() == asked}
 
     def order(entry: Failure) -> tuple[bool, float]:
-        return entry not in exact, -whole[entry] - by_symptom.get(entry, 0.0)
+        return entry.id not in exact, -whole[entry.id] - by_symptom.get(entry.id, 0.0)
 
-    return sorted((entry for entry in catalogue() if entry in whole), key=order)
+    return sorted((entry for entry in catalogue() if entry.id in whole), key=order)
 
 
 def share(entry: Failure, text: str) -> float:
     """How much of the words of a text an entry has, by their weights: from 0 to 1."""
     index = _whole()
     weights = {word: index.weights.get(word, index.unknown) for word in words_of(text)}
-    counts = dict(index.documents)[entry]
+    counts = dict(index.documents)[entry.id]
     return sum(weight for word, weight in weights.items() if word in counts) / (sum(weights.values()) or 1.0)
 
 
@@ -98,7 +99,7 @@ def _symptoms() -> Index:
 
 
 def _index(texts: Callable[[Failure], Iterable[str]]) -> Index:
-    documents = tuple((entry, Counter(words_of(text))) for entry in catalogue() for text in texts(entry))
+    documents = tuple((entry.id, Counter(words_of(text))) for entry in catalogue() for text in texts(entry))
     frequency = Counter(word for _, counts in documents for word in counts)
     weights = {word: math.log(1 + (len(documents) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
     mean = sum(counts.total() for _, counts in documents) / len(documents)
