@@ -91,6 +91,7 @@ NOT_RUN = {
             "python -m differential --seed 17",
             "python -m differential --for 60m",
             "python -m differential --for 60m --ranks 2",
+            "python -m differential --for 60m --ranks 2 --threads",
             'python -m differential --count 50 --mutant "replicas are a little smaller"',
             "python -m vgpu --gpus 2 program.py cuda",
             "python program.py cpu",
