@@ -39,7 +39,7 @@ def test_every_chapter_leads_to_its_heading_in_the_index() -> None:
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("batchnorm", "running-statistics"),
+        ("batchnorm running statistics", "running-statistics"),
         ("BatchNorm one row", "batch-of-one"),
         ("out of memory", "out-of-memory"),
         ("stuck", "collective-time-out"),
