@@ -32,7 +32,7 @@ ARGUMENTS = {
     "set_per_process_memory_fraction": lambda: (1.0,),
     "set_rng_state": lambda: (torch.cuda.get_rng_state(),),
     "set_rng_state_all": lambda: (torch.cuda.get_rng_state_all(),),
-    "set_stream": lambda: (torch.cuda.Stream(),),
+    "set_stream": lambda: (torch.cuda.current_stream(),),
     "set_sync_debug_mode": lambda: (0,),
     "stream": lambda: (torch.cuda.Stream(),),
     "FloatTensor": lambda: (2,),
