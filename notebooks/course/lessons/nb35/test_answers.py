@@ -19,7 +19,7 @@ def with_events(weight, gradients, average, side):
         main.wait_event(side.record_event())
 
 
-def a_copy_of_the_weight(weight, gradients, average, side):
+def a_copy_of_the_weight(weight, gradients, average, side, recorded=True):
     main = torch.cuda.current_stream()
     for gradient in gradients:
         weight -= 0.1 * gradient
@@ -27,19 +27,13 @@ def a_copy_of_the_weight(weight, gradients, average, side):
         side.wait_stream(main)
         with torch.cuda.stream(side):
             average.lerp_(copy, 0.5)
-        copy.record_stream(side)
+        if recorded:
+            copy.record_stream(side)
     main.wait_stream(side)
 
 
 def a_copy_that_is_dropped(weight, gradients, average, side):
-    main = torch.cuda.current_stream()
-    for gradient in gradients:
-        weight -= 0.1 * gradient
-        copy = weight.clone()
-        side.wait_stream(main)
-        with torch.cuda.stream(side):
-            average.lerp_(copy, 0.5)
-    main.wait_stream(side)
+    a_copy_of_the_weight(weight, gradients, average, side, recorded=False)
 
 
 def _batches(count, pinned=True):
