@@ -6,7 +6,6 @@ from torch import distributed, nn
 from torch.nn.functional import mse_loss
 from torch.nn.parallel import DistributedDataParallel
 
-import vgpu
 from frcnn_lite.parallel.collectives import (
     any_rank,
     from_main_rank,
@@ -58,6 +57,7 @@ def refuse():
 @pytest.fixture(scope="module")
 def said():
     """What rank 0 and rank 1 said."""
+    vgpu = pytest.importorskip("vgpu", reason="it needs vgpu, whose ranks are threads of one process")
     with vgpu.virtual_gpus(2, force=True):
         return vgpu.ranks(2, backend="gloo")(talk)()
 

@@ -104,7 +104,7 @@ def test_there_are_four_calls(monkeypatch):
     "Chinese can be read as a division and as a spread to each of the N; the comment in the manual loop, that the "
     "model is set to two GPUs, shows that its author knew.",
     notebook=CALLS,
-    words="copied_again",
+    words="in *every* step",
 )
 def test_replicate_copies_all_to_each():
     net = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)).cuda()

@@ -455,7 +455,7 @@ def test_with_one_word_put_right_it_runs():
     because="Today it can. Gathering is innocent; a bare `.cuda()` in a Function's backward, while torch 0.1.12 kept "
     "device 0 current there (pytorch issue 2017, mended by pull request 2081 in July 2017), gives such an error.",
     notebook="19_the_cold_case",
-    words="The program that failed in 2017 runs",
+    words="It runs, and its gradients are right.",
 )
 def test_the_gathered_loss_calls_backward(monkeypatch):
     net = detector(PINNED)

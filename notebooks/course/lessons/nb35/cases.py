@@ -43,8 +43,8 @@ class Averaged(Case):
     def call(self, function: Callable[..., Any]) -> Any:
         start, steps = self.args
         side = torch.cuda.Stream()
-        weight, average = (torch.tensor(start, device="cuda") for _ in "wa")
-        gradients = [torch.tensor(step, device="cuda") for step in steps]
+        weight, average = (torch.tensor(start, device=side.device) for _ in "wa")
+        gradients = [torch.tensor(step, device=side.device) for step in steps]
         torch.cuda.synchronize()
         with vgpu.races(error=False) as found, launches() as given, _host_waits() as waits:
             if function(weight, gradients, average, side) is TODO:

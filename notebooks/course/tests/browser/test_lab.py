@@ -3,6 +3,8 @@
 import pytest
 from reader import all_of, cells_of, move_a_slider, run_all, show, tagged, wait_for
 
+from course.kit.learn.predict import TOLD
+
 BOX = "(({width, right}) => [width, right])(arguments[0].getBoundingClientRect())"
 
 
@@ -87,6 +89,8 @@ for (const part of arguments[0].querySelectorAll(".jp-OutputArea-output, .jp-Ren
 }
 return found;
 """
+# Of the cells that JupyterLab has drawn: the text below a closed outcome is hidden.
+OPEN_OUTCOMES = f"for (const told of document.querySelectorAll('details.{TOLD}')) told.open = true"
 # What stands beyond the right edge of its cell, but for what scrolls by itself: drawings, sources, tables of text.
 BEYOND = """
 return [...arguments[0].querySelectorAll("p, li, h1, h2, h3, summary, label")]
@@ -106,6 +110,7 @@ def test_words_can_be_read_in_both_themes_and_on_every_page(lab, browser, theme)
         narrow(browser, width)
         for position in [*shown, *tagged(cells, "predict"), *tagged(cells, "solution"), len(cells) - 1]:
             cell = show(browser, position)
+            browser.execute_script(OPEN_OUTCOMES)
             pieces = wait_for("words", lambda cell=cell: browser.execute_script(FAINT, cell))
             assert [text for contrast, text in pieces if contrast < 4.5] == [], f"{theme}, {width} px, cell {position}"
             beyond = browser.execute_script(BEYOND, cell)
