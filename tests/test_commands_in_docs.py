@@ -49,6 +49,7 @@ NOT_RUN = {
     "python -m vgpu autostart --install": "it changes the environment; packages/vgpu tests it in one of its own",
     "python tools/compatibility.py --run": "it runs the tests of packages/vgpu, in minutes",
     "python -m course face": "it writes README.md and its picture, which the course's tests compare",
+    "python -m course puzzles": "it writes notebooks/puzzles.ipynb, which the course's tests compare",
     "python -m course failures_page": "it writes notebooks/failures.ipynb, which the course's tests compare",
     "python -m multigpu.failures.page": "it writes packages/multigpu/docs/failures.md, which its tests compare",
     "python tests/test_texts.py": "it writes answers.txt of packages/multigpu/tests/texts, which its tests compare",

@@ -22,6 +22,7 @@ SOURCES = (".", "packages/vgpu/src", "packages/multigpu/src")  # folders of the 
 MADE_OF = {"index": HOME, f"{FAILURES}/index": CATALOGUE, f"{API}/index": "website/api.py"}
 # Pages beside the notebooks, in the order of the menu.
 GUIDES = {
+    "Puzzles": ["notebooks/puzzles.ipynb"],
     "Virtual GPUs": [
         "packages/vgpu/README.md",
         *(f"packages/vgpu/docs/{name}.md" for name in ("pytest", "accelerate", "lightning", "transformers")),

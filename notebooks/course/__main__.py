@@ -15,6 +15,7 @@ TOOLS = {
     "glossary": ("course.tools.glossary", "write docs/glossary.md"),
     "face": ("course.tools.face", "write the picture and the numbers of README.md"),
     "failures_page": ("course.tools.failures_page", "write failures.ipynb"),
+    "puzzles": ("course.tools.puzzles", "write puzzles.ipynb"),
     "links": ("course.tools.links", "write the links to Colab and others, or take them away"),
     "my_notebooks": ("course.tools.my_notebooks", "bring a reader's own copies up to date"),
     "fetch": ("course.tools.fetch.command", "bring a public data set into a folder"),

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from course.kit.learn.by_key import find_exercise
-from course.kit.learn.card import Card, folded
+from course.kit.learn.card import Card, folded, inline
 from course.kit.learn.exercise import TODO, Case, Exercise, Mistake, show_apart
 from course.kit.learn.state import recall, record
 from course.kit.learn.surroundings import Surroundings, seed_all
@@ -65,6 +65,17 @@ def hint(key: str) -> None:
 def solution(key: str) -> Card:
     """The reference solution, folded."""
     return folded(f"Solution of {key}", find_exercise(key).solution)
+
+
+def helps(key: str) -> Card:
+    """The steps of the hint ladder and the reference solution, each folded on its own."""
+    exercise = find_exercise(key)
+    hints = [
+        f"<details><summary>Hint {step} of {len(exercise.hints)}</summary><p>{inline(words)}</p></details>"
+        for step, words in enumerate(exercise.hints, 1)
+    ]
+    answer = solution(key)
+    return Card("".join([*hints, answer.html]), f"{len(hints)} hints of {key} (folded). {answer.text}.")
 
 
 def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:

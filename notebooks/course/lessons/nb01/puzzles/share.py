@@ -1,4 +1,4 @@
-"""`x2` of shape (1, ...) with a row for every row of `like`, without copying it."""
+"""The first argument, of shape (1, ...), with a row for every row of `like`, without copying it."""
 
 from collections.abc import Sequence
 from random import Random
