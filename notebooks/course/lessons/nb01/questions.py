@@ -15,6 +15,12 @@ QUESTIONS = (
         ("10", "5", "20", "it raises an error"),
     ),
     Question(
+        "01.list",
+        "`pictures` is a list of two pictures, of shape (3, 20, 20) and (3, 16, 12). What does `scatter` give to "
+        "`cuda:1` of two GPUs?",
+        ("the second picture", "both pictures", "the blue of both pictures"),
+    ),
+    Question(
         "01.keyword",
         "What does `dp(digits, x2=table)` do on two GPUs?",
         ("10 rows come back", "5 rows come back", "it raises an error"),

@@ -79,10 +79,12 @@ def test_what_a_list_of_boxes_becomes():
     assert says("01", "replica 1 is not called, and 4 of 8 images come back")
 
 
-def test_a_flag_fails_as_a_keyword_beside_a_positional_tensor():
-    """Which of the three calls fails is asserted in tests/parallel/test_chunks.py."""
-    assert says("01", "two things: a *keyword* that is not a tensor, and a *positional* tensor beside it")
-    assert not says("01", "as soon as one argument is no tensor")
+def test_every_replica_gets_all_the_names():
+    names = [f"{k}.png" for k in range(10)]
+    with vgpu.virtual_gpus(2):
+        parts = torch_parallel.scatter((torch.zeros(10, 3), names), [0, 1])
+    assert [(len(rows), given) for rows, given in parts] == [(5, names)] * 2
+    assert says("01", "every replica gets all ten names beside its five digits")
 
 
 def test_promises_no_scoreboard():

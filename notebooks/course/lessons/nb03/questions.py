@@ -9,11 +9,6 @@ QUESTIONS = (
         ("outside", "inside", "outside and inside", "neither"),
     ),
     Question(
-        "03.shape_on_8",
-        "`forward` returns a loss of no dimension. What shape does `nn.DataParallel` return for ten rows on 8 GPUs?",
-        ("()", "(8,)", "(5,)", "(10,)"),
-    ),
-    Question(
         "03.mean_of_means",
         "The mean of the ten losses is 4.5. What is the mean of the four means?",
         ("4.0", "4.5", "5.25", "9.0"),

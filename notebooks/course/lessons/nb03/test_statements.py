@@ -17,6 +17,11 @@ def test_the_heaviest_row_of_ten():
     assert says("03", "counts three times as much as any other, and 2.5 times as much as is fair")
 
 
+def test_outputs_that_meet_on_cuda_0():
+    assert round(32 * 21 * 512 * 512 * 4 / 1e6) == 705
+    assert says("03", "For 32 pictures of 512 x 512, with scores of 21 classes at each pixel, these outputs are 705 MB")
+
+
 def test_what_cross_entropy_skips_and_what_reduce_loss_divides():
     scores, labels = torch.randn(10, 10), torch.arange(10)
     labels[[1, 2, 6]] = -100
