@@ -292,8 +292,9 @@ INTRODUCTION = """\
 `make third-party SUITES=DIR` runs the tests of checkouts that you have, unmodified, and writes this page. The file
 [suites.toml](../tools/third_party_suites/suites.toml) says which files run. It also lists, before anything runs, the
 tests that are left out, and it gives the reason of every failure that remains: a failure without one makes the command
-fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed`, `examples` and `ring-attention`, or
-some of them; what they import must be installed for the interpreter that `--python` names. For accelerate:
+fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed`, `examples`, `ring-attention`,
+`torchmetrics` and `cs336`, or some of them; what they import must be installed for the interpreter that `--python`
+names. For accelerate:
 
 ```sh
 git clone https://github.com/huggingface/accelerate suites/accelerate
@@ -308,6 +309,10 @@ failed. Files that did not run are named. Nothing here ran on a real GPU.
 
 A machine may have run some of the suites only. The row and the section of a suite that it has not run stay as they
 stand on this page, and those of a suite that it has run, or a part of it, are written from its own results alone.
+
+The tests of transformers' distributed trainer and of its tensor parallelism are not here. The source package of
+transformers 5.24.0 holds the mixins of its model tests alone, and the mixin of tensor parallelism skips its tests
+where there is a GPU.
 """
 
 
