@@ -18,6 +18,8 @@ ARGUMENTS = {
     "can_device_access_peer": lambda: (0, 1),
     "ExternalStream": lambda: (1,),
     "get_stream_from_external": lambda: (1,),
+    "graph": lambda: (torch.cuda.CUDAGraph(),),
+    "make_graphed_callables": lambda: (torch.sin, (torch.ones(1, device="cuda"),)),
     "list_gpu_processes": lambda: (1,),
     "check_error": lambda: (0,),
     "device": lambda: (1,),
@@ -137,9 +139,10 @@ def test_streams_of_other_libraries_and_events_of_a_device():
 
 
 def test_instances_can_still_be_asked_for():
-    assert not isinstance(3, torch.cuda.CUDAGraph)
-    with pytest.raises(NotImplementedError, match=r"torch\.cuda\.CUDAGraph is not simulated by virtual GPUs"):
-        torch.cuda.CUDAGraph()
+    assert not isinstance(3, torch.cuda.CUDAPluggableAllocator)
+    refused = r"torch\.cuda\.CUDAPluggableAllocator is not simulated by virtual GPUs"
+    with pytest.raises(NotImplementedError, match=refused):
+        torch.cuda.CUDAPluggableAllocator()
 
 
 def test_every_build_of_pytorch_says_that_it_has_cuda():

@@ -49,11 +49,9 @@ def jiterated():
 @pytest.mark.parametrize(
     ("use", "name"),
     [
-        (lambda: torch.cuda.CUDAGraph(), r"torch\.cuda\.CUDAGraph"),
-        (lambda: torch.cuda.CUDAGraph.replay(None), r"torch\.cuda\.CUDAGraph\.replay"),
-        (lambda: torch.cuda.graph(None), r"torch\.cuda\.graph"),
-        (lambda: torch.cuda.graph_pool_handle(), r"torch\.cuda\.graph_pool_handle"),
-        (lambda: torch.cuda.make_graphed_callables(abs, ()), r"torch\.cuda\.make_graphed_callables"),
+        (lambda: torch.cuda.temperature(), r"torch\.cuda\.temperature"),
+        (lambda: torch.cuda.CUDAPluggableAllocator(), r"torch\.cuda\.CUDAPluggableAllocator"),
+        (lambda: torch.cuda.CUDAPluggableAllocator.allocator(None), r"torch\.cuda\.CUDAPluggableAllocator\.allocator"),
         (symmetric, r"torch\.distributed\._symmetric_memory\.empty"),
         (remote_calls, r"torch\.distributed\.rpc\.init_rpc"),
         (future, r"torch\.futures\.Future\(devices=\.\.\.\)"),
@@ -156,6 +154,15 @@ def test_kernels_of_triton_are_interpreted_where_somebody_asks_for_it(kernels):
         torch.testing.assert_close(out, expected)
     vgpu.disable()
     assert os.environ.get("TRITON_INTERPRET") == before
+
+
+def test_kernels_of_triton_are_refused_inside_of_a_cuda_graph(kernels):
+    """No operator tells the capture what they read and write."""
+    pytest.importorskip("numpy")
+    vgpu.enable(2, triton="interpret")
+    graph, words = torch.cuda.CUDAGraph(), r"Triton kernels in a CUDA graph \(add\)"
+    with pytest.raises(NotImplementedError, match=words), torch.cuda.graph(graph):
+        next(kernels().sums("cuda"))
 
 
 def test_kernels_of_triton_that_would_be_tuned_are_refused_by_name(kernels):

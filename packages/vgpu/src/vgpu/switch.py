@@ -18,6 +18,7 @@ from vgpu.base.patches import Patches
 from vgpu.compiling import compiler, fake, higher_order, kernels, torchscript
 from vgpu.cuda import legacy, snapshots, surface, unsimulated
 from vgpu.distributed import backends, batch_norm, comm, threads
+from vgpu.graphs import cuda_graph
 from vgpu.machine import contexts, devices, profiles, ranks, rng
 from vgpu.machine import memory as accounts
 from vgpu.machine import triton as interpreter
@@ -186,6 +187,7 @@ def _install(patches: Patches) -> None:
     kernels.install(patches)
     torchscript.install(patches)
     profiler.install(patches)
+    cuda_graph.install(patches)
     # What no file above provides.
     unsimulated.install(patches)
 

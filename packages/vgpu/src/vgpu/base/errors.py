@@ -95,6 +95,40 @@ def invalid_handle() -> RuntimeError:
     return of_cuda("invalid resource handle", _named("cudaErrorInvalidResourceHandle"))
 
 
+def stream_captures() -> RuntimeError:
+    """The error CUDA raises for a call that waits for the device while a stream captures a graph."""
+    return of_cuda("operation not permitted when stream is capturing", _named("cudaErrorStreamCaptureUnsupported"))
+
+
+def is_capturing_already() -> RuntimeError:
+    """The error CUDA raises where a capture begins on a stream that captures."""
+    return of_cuda("the operation cannot be performed in the present state", _named("cudaErrorIllegalState"))
+
+
+def capture_has_failed() -> RuntimeError:
+    """The error of whatever comes after a call that a capture does not allow."""
+    return of_cuda(
+        "operation failed due to a previous error during capture", _named("cudaErrorStreamCaptureInvalidated")
+    )
+
+
+def capture_is_unjoined() -> RuntimeError:
+    """The error CUDA raises at the end of a capture for a stream that the first one does not wait for."""
+    return of_cuda("capturing stream has unjoined work", _named("cudaErrorStreamCaptureUnjoined"))
+
+
+def capture_is_isolated() -> RuntimeError:
+    """The error CUDA raises where a capturing stream is to wait for what no graph captures."""
+    return of_cuda("dependency created on uncaptured work in another stream", _named("cudaErrorStreamCaptureIsolation"))
+
+
+def event_is_captured() -> RuntimeError:
+    """The error CUDA raises for the host that waits for an event of a graph."""
+    return of_cuda(
+        "operation not permitted on an event last recorded in a capturing stream", _named("cudaErrorCapturedEvent")
+    )
+
+
 def invalid_argument(ordinal: int) -> RuntimeError:
     """The error of CUDA's allocator for a device it does not know, which it prints as a letter."""
     return RuntimeError(f"Invalid device argument {chr(ordinal & 0xFF)}: did you call init?")

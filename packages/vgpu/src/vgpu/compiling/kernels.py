@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from vgpu.base import errors
 from vgpu.base.patches import Patches
-from vgpu.machine import triton
+from vgpu.machine import captures, triton
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
@@ -21,6 +21,7 @@ def install(patches: Patches) -> None:
     """Refuse what would look for a driver, as soon as a program has imported it."""
     patches.when_imported("triton.runtime.jit", functools.partial(_install_compiled, patches))
     patches.when_imported("triton.runtime.autotuner", functools.partial(_install_tuned, patches))
+    patches.when_imported("triton.runtime.interpreter", functools.partial(_install_interpreted, patches))
 
 
 def _install_compiled(patches: Patches, jit: Any) -> None:
@@ -47,6 +48,19 @@ def _install_tuned(patches: Patches, autotuner: Any) -> None:
 
     patches.set(autotuner.Autotuner, "run", run)
     patches.set(autotuner.Autotuner, "_bench", _bench)
+
+
+def _install_interpreted(patches: Patches, interpreter: Any) -> None:
+    """Refuse kernels inside of a CUDA graph: no operator would be recorded, and a replay would leave them out."""
+    launch = interpreter.GridExecutor.__call__
+
+    @functools.wraps(launch)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if captures.here() is not None:
+            raise errors.not_simulated(f"Triton kernels in a CUDA graph ({self.fn.__name__})")
+        return launch(self, *args, **kwargs)
+
+    patches.set(interpreter.GridExecutor, "__call__", __call__)
 
 
 def _innermost(kernel: Any) -> Any:

@@ -65,8 +65,6 @@ def _install_streams(patches: Patches) -> None:
     patches.set(torch.cuda, "current_stream", lambda device=None: streams.current(_ordinal(device)))
     patches.set(torch.cuda, "default_stream", lambda device=None: streams.default(_ordinal(device)))
     patches.set(torch.cuda, "set_stream", _set_stream)
-    for module in (torch.cuda, torch.cuda.graphs):
-        patches.set(module, "is_current_stream_capturing", lambda: False)
 
 
 _VERSION = "13.2"  # of CUDA, for builds without it
@@ -215,7 +213,6 @@ def _cuda_functions() -> dict[str, Callable]:
         "setStream": lambda **named: streams.make_current(streams.Stream(**named)),
         "getStreamFromExternal": lambda pointer, ordinal: (pointer, ordinal, streams.Stream.device_type),
         "getCurrentRawStream": lambda ordinal: streams.current(ordinal).stream_id,
-        "isCurrentStreamCapturing": lambda: False,
         "get_sync_debug_mode": waiting.mode,
         "set_sync_debug_mode": waiting.set_mode,
     }

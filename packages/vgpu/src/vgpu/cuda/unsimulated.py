@@ -15,13 +15,9 @@ from vgpu.base.patches import Patches
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 _CUDA = (
-    # graphs
-    "CUDAGraph",
+    # what CUDA knows of the nodes of a graph
     "export_dot",
     "export_graph_data",
-    "graph",
-    "graph_pool_handle",
-    "make_graphed_callables",
     # other allocators than PyTorch's, and what it has by address
     "CUDAPluggableAllocator",
     "caching_allocator_alloc",
@@ -39,8 +35,6 @@ _CUDA = (
     "temperature",
     "utilization",
 )
-# A method that only C++ knows.
-_OF_GRAPHS = ("register_generator_state",)
 # Kernels that a program writes itself.
 _KERNELS = ("_compile_kernel",)
 _SYMMETRIC = ("empty", "rendezvous", "get_symm_mem_workspace", "set_backend")
@@ -143,6 +137,5 @@ def _refusal(name: str, original: Any) -> Any:
 
 
 def _methods(kind: type) -> list[str]:
-    """The public methods of a class; builds without CUDA lack those that C++ gives a graph."""
-    found = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
-    return [*found, *_OF_GRAPHS] if kind is torch.cuda.CUDAGraph else found
+    """The public methods of a class."""
+    return [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]

@@ -34,7 +34,7 @@ class MemPool:
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False, **_: Any) -> None:
         if allocator is not None:
             raise errors.not_simulated("memory pools with an allocator of their own")
-        self.allocator, self.id = None, (0, next(_numbers))
+        self.allocator, self.id = None, of_program()
 
     def use_count(self) -> int:
         """How many hold the pool: this object, and the blocks that use it."""
@@ -43,6 +43,16 @@ class MemPool:
     def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]:
         """The segments of the pool."""
         return torch.cuda.memory_snapshot(self.id, include_traces=include_traces)
+
+
+def of_program() -> Pool:
+    """A new pool that a program has asked for."""
+    return 0, next(_numbers)
+
+
+def of_graph() -> Pool:
+    """A new pool of a CUDA graph that was given none."""
+    return next(_numbers), 0
 
 
 def begin(ordinal: int, pool: Pool) -> None:

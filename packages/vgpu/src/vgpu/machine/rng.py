@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from vgpu.base.patches import Patches
-from vgpu.machine import devices, ranks
+from vgpu.machine import captures, devices, ranks
 
 _STATE = struct.Struct("<QQ")  # seed and offset
 _STEP = 4  # an operator of CUDA's advances the offset by a multiple of this
@@ -105,27 +105,32 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
 
     def manual_seed(self, seed: int) -> VirtualGenerator:
         """Start from `seed`, at offset 0."""
+        self._forbid("Cannot call CUDAGeneratorImpl::set_current_seed")
         super().manual_seed(seed)  # refuses what is not a seed
         self._seed, self._offset = seed % (1 << 64), 0
         return self
 
     def seed(self) -> int:
         """Start from a seed that the operating system chooses, and return it."""
+        self._forbid("Cannot call CUDAGeneratorImpl::seed")
         self._seed, self._offset = super().seed(), 0
         return self._seed
 
     def initial_seed(self) -> int:
         """The seed that the generator started from."""
+        self._forbid("Cannot call CUDAGeneratorImpl::current_seed")
         return super().initial_seed() if self._ordinal is None else self._seed
 
     def get_state(self) -> torch.Tensor:
         """Seed and offset, 8 bytes each; on the CPU, the twister's 5056 bytes."""
+        self._forbid("Cannot call CUDAGeneratorImpl::current_seed")
         if self._ordinal is None:
             return super().get_state()
         return torch.frombuffer(bytearray(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8)
 
     def set_state(self, new_state: torch.Tensor) -> VirtualGenerator:
         """Go on from a state of `get_state`. Raises RuntimeError, in CUDA's words, for anything else."""
+        self._forbid("Please ensure to utilize the CUDAGeneratorImpl::set_state_index method during capturing.")
         if self._ordinal is None:
             super().set_state(new_state)
             return self
@@ -159,16 +164,32 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
 
     def get_offset(self) -> int:
         """How far the numbers drawn from the seed have gone. Raises RuntimeError on the CPU."""
+        self._forbid("Cannot call CUDAGeneratorImpl::get_offset")
         return super().get_offset() if self._ordinal is None else self._offset  # type: ignore[misc]
 
     def set_offset(self, offset: int) -> VirtualGenerator:
         """Go to an offset, a multiple of 4. Raises RuntimeError on the CPU."""
+        self._forbid("Cannot call CUDAGeneratorImpl::set_offset")
         if self._ordinal is None:
             super().set_offset(offset)  # type: ignore[misc]
         if offset % _STEP:
             raise RuntimeError("offset must be a multiple of 4")
         self._offset = offset
         return self
+
+    def _forbid(self, attempt: str) -> None:
+        """Raise where a graph is captured: the numbers of a graph begin where the generator is at each replay."""
+        if self._ordinal is not None:
+            captures.forbid(attempt)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Seed and offset, which a graph that is captured puts back."""
+        return self._seed, self._offset
+
+    @position.setter
+    def position(self, position: tuple[int, int]) -> None:
+        self._seed, self._offset = position
 
     def start_draw(self, steps: int) -> None:
         """Start the twister for one operator, and move the offset on."""
@@ -314,7 +335,7 @@ def draws(func: torch._ops.OpOverload) -> Callable[[tuple, dict | None], bool] |
     return draws_now
 
 
-def _drawn_from(ordinal: int, given: Any) -> VirtualGenerator:
+def drawn_from(ordinal: int, given: Any) -> VirtualGenerator:
     """The generator that an operator draws from: the one it was given, or the default one of its device."""
     if given is not None and given._cdata not in _known:
         raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
@@ -328,8 +349,8 @@ def drawing_on(ordinal: int, kwargs: dict[str, Any], takes_generator: bool, step
     try:
         with _lock:
             if takes_generator:
-                drawn_from = kwargs["generator"] = _drawn_from(ordinal, kwargs.get("generator"))
-                drawn_from.start_draw(steps)
+                own = kwargs["generator"] = drawn_from(ordinal, kwargs.get("generator"))
+                own.start_draw(steps)
                 yield
             else:
                 yield from _drawing_as_default(generator(ordinal), steps)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from vgpu.base import errors, record
-from vgpu.machine import contexts, devices, waiting
+from vgpu.machine import captures, contexts, devices, waiting
 
 _HIGHEST = -3  # the priority of the most urgent streams PyTorch makes
 _CLOCK = 2.5e8  # cycles a second of a virtual GPU, which nothing but `sleep` counts
@@ -70,12 +70,13 @@ class Stream:
 
     def query(self) -> bool:
         """True where the stream does not sleep."""
+        captures.forbid_waiting()
         contexts.reach(self.device_index)
         return busy.get(self, 0.0) <= time.monotonic()
 
     def is_capturing(self) -> bool:
-        """False: CUDA graphs are not simulated."""
-        return False
+        """True while the stream captures a CUDA graph."""
+        return captures.of(self) is not None
 
     def synchronize(self) -> None:
         """Wait until the stream does not sleep any more."""
@@ -112,6 +113,7 @@ class Event:
         self.device = torch.device(device) if isinstance(device, (str, torch.device)) else None
         self._timed = enable_timing or device is True  # the first argument of torch.cuda.Event is enable_timing
         self._time = 0.0  # when it happens; 0 before it is recorded
+        self._captured: tuple[captures.Capture, captures.Moment] | None = None  # where a graph captures it
 
     cuda_event = event_id = property(lambda self: id(self) if self._time else 0)
 
@@ -123,6 +125,8 @@ class Event:
         stream = stream or current(devices.current())
         contexts.launch(stream.device_index)
         self.device = stream.device
+        capture = captures.of(stream)
+        self._captured = None if capture is None else (capture, capture.moment(stream))
         self._time = max(time.monotonic(), busy.get(stream, 0.0))
 
     def query(self) -> bool:
@@ -134,6 +138,7 @@ class Event:
         """Let `stream`, or the current one, sleep until the event has happened."""
         stream = stream or current(devices.current())
         contexts.launch(stream.device_index)
+        self._order(stream)
         if self._time > time.monotonic():
             busy[stream] = max(self._time, busy.get(stream, 0.0))
 
@@ -142,7 +147,19 @@ class Event:
         self._reach()
         _wait(self._time)
 
+    def _order(self, stream: Stream) -> None:
+        """Let a stream join the capture that the event belongs to."""
+        if self._captured is not None:
+            capture, moment = self._captured
+            if not capture.is_active():
+                raise errors.event_is_captured()
+            capture.wait(stream, moment)
+        elif self._time and (late := captures.of(stream)) is not None:
+            raise late.refuse(errors.capture_is_isolated())
+
     def _reach(self) -> None:
+        if self._captured is not None:
+            raise self._captured[0].refuse(errors.event_is_captured())
         if self.device is not None and self._time:
             contexts.reach(self.device.index)
 
@@ -185,6 +202,7 @@ def sleep(cycles: int) -> None:
 
 def synchronize(ordinal: int) -> None:
     """Wait for all streams of a device."""
+    captures.forbid_waiting()
     contexts.reach(ordinal)
     _wait(max((until for stream, until in list(busy.items()) if stream.device_index == ordinal), default=0.0))
 

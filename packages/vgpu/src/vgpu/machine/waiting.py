@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from vgpu.base import errors
-from vgpu.machine import contexts
+from vgpu.machine import captures, contexts
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
@@ -62,10 +62,11 @@ def wait(ordinal: int) -> None:
 
     Raises:
         RuntimeError: if the debug mode refuses that.
-        torch.AcceleratorError: if a kernel has failed in the meantime.
+        torch.AcceleratorError: if a kernel has failed in the meantime, or this thread captures a graph.
     """
     if _thread.unheard:
         return
+    captures.forbid_waiting()
     if _mode == 2:
         raise RuntimeError(_SAID)
     if _mode == 1:

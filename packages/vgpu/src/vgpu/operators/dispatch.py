@@ -41,7 +41,7 @@ _CPU = DispatchKeySet(DispatchKey.CPU)
 _SCALARS = frozenset((int, float, bool, type(None), str, torch.dtype, torch.device, torch.memory_format, torch.layout))
 
 # Operators that change the shape or the storage of an argument and are not tagged as such.
-_RESHAPES = frozenset(
+RESHAPES = frozenset(
     (
         "resize_",
         "resize_as_",
@@ -73,7 +73,7 @@ class _Plan:
         # The operator that chooses among those for attention is met in inference mode alone.
         self.chooses = scaled_dot_product.attention if func is scaled_dot_product.OPERATOR else None
         self.kernel = attention_kernels.KERNELS.get(func, func)  # what runs on the hosts
-        self.resizes = torch.Tag.inplace_view in func.tags or name in _RESHAPES or any(a.is_out for a in arguments)
+        self.resizes = torch.Tag.inplace_view in func.tags or name in RESHAPES or any(a.is_out for a in arguments)
         self.dense = "sparse" not in name and not self.has_device  # makes no tensors but dense ones, and on the CPU
         self.composite = func._can_decompose()
         self.foreign = func.namespace not in ("aten", "prims", "prim")  # may have kernels that users wrote in Python

@@ -21,49 +21,17 @@ from torch.utils._pytree import tree_leaves, tree_map
 from vgpu.base.patches import Patches
 from vgpu.distributed import collectives
 from vgpu.machine import memory, pinned, ranks, rng
-from vgpu.operators import dispatch
+from vgpu.operators import again, dispatch
+from vgpu.operators.again import poison
 from vgpu.racing.clocks import Actor, Known
 from vgpu.racing.queues import Queues, Work
-from vgpu.tensors import storages
 from vgpu.tensors.tensor import VirtualTensor, is_virtual, view
 
-_POISON = 0x7FFFFFFF  # as four bytes: NaN in every type of floats, and the largest int32
 # Collectives that have one list of tensors, and send it; all but the last fill it, too.
 _SEND = ("allreduce_", "reduce_", "send")
 _WAIT = torch.ops._c10d_functional.wait_tensor if torch.distributed.is_available() else None
 
 Late = torch.UntypedStorage  # the late values of a storage
-
-
-def poison(storage: torch.UntypedStorage) -> None:
-    """Fill memory with what nobody takes for a result."""
-    if storage.nbytes():
-        storage.fill_(0xFF)  # type: ignore[attr-defined]  # missing from PyTorch's declarations
-        numbers = torch.empty(0, dtype=torch.int32)
-        with storages.as_hosts():
-            numbers.set_(storage, 0, (storage.nbytes() // 4,), (1,))  # type: ignore[call-overload]
-        numbers.fill_(_POISON)
-
-
-def _copy(storage: torch.UntypedStorage) -> Late:
-    return torch.UntypedStorage(storage.nbytes()).copy_(storage)
-
-
-def _on(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
-    """The part of a storage that a tensor has of its own."""
-    made = torch.empty(0, dtype=like.dtype)
-    made.set_(storage, like.storage_offset(), like.shape, like.stride())  # type: ignore[call-overload]
-    made = made.conj() if like.is_conj() else made
-    return torch._neg_view(made) if like.is_neg() else made
-
-
-def _put(values: torch.Tensor, into: torch.Tensor) -> None:
-    """Copy; what a tensor repeats, as after `expand`, is written once."""
-    sizes = [1 if step == 0 else size for size, step in zip(into.shape, into.stride(), strict=True)]
-    if sizes != list(into.shape):
-        part = tuple(slice(size) for size in sizes)
-        values, into = values[part], into[part]
-    into.copy_(values)
 
 
 @dataclasses.dataclass
@@ -183,12 +151,12 @@ class Delay:
     def see(self, tensors: Iterable[VirtualTensor]) -> None:
         """The host, which has waited, is to see the late values of tensors."""
         for one in tensors:
-            _put(_on(self._of(one._host), one._host), one._host)
+            again.put(_on(self._of(one._host), one._host), one._host)
 
     def saw(self, tensors: list[VirtualTensor], result: Any) -> None:
         """An operator for which the host waited has computed: what it left are late values, too."""
         for one in [*tensors, *filter(_is_dense, tree_leaves(result))]:
-            _put(one._host, _on(self._of(one._host), one._host))
+            again.put(one._host, _on(self._of(one._host), one._host))
 
     def returned(self, call: Call, result: Any) -> None:
         """An operator has computed, and a stream is about to be given it: nobody is to see what it wrote."""
@@ -200,7 +168,7 @@ class Delay:
                 poison(leaf.untyped_storage())
         for leaf, late in call.touched:
             if self._of(leaf._host) is not late:  # it was resized, and has new memory
-                _put(leaf._host, _on(self._of(leaf._host), leaf._host))
+                again.put(leaf._host, _on(self._of(leaf._host), leaf._host))
 
     # What the detector tells.
 
@@ -247,7 +215,7 @@ class Delay:
         late = self._late[storage._cdata] = torch.UntypedStorage(storage.nbytes())
         poison(late)
         if filled:
-            values = _copy(storage)
+            values = again.copy(storage)
             self._queues.add(Work(actor, step, known, lambda: late.copy_(values)))
 
     def dead(self, key: int) -> Late | None:
@@ -280,7 +248,7 @@ class Delay:
                 results = tree_leaves(dispatch.run(call.func, call.args, call.kwargs))
                 for into, values in zip(outputs, results, strict=True):
                     if into is not None:
-                        _put(values._host if is_virtual(values) else values, into)
+                        again.put(values._host if is_virtual(values) else values, into)
         except (RuntimeError, IndexError):
             for into in outputs:
                 if into is not None:
@@ -334,7 +302,7 @@ class Delay:
             brought.take()
         late = self._late.get(storage._cdata)
         if late is None:
-            late = self._late[storage._cdata] = _copy(storage)
+            late = self._late[storage._cdata] = again.copy(storage)
         return late
 
     def _as_late(self, leaf: Any, of_host: Callable) -> Any:
@@ -349,12 +317,17 @@ class Delay:
         return generator, generator.get_state()
 
 
+def _on(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
+    """The part of a storage that a tensor has of its own."""
+    return again.on(storage, again.layout(like))
+
+
 def _arrive(call: Call, brought: Brought, outputs: list[torch.Tensor]) -> None:
     """A collective brings what was sent, unless the late values were different: then what it brings is poison."""
     as_sent = all(torch.equal(late, values) for late, values in call.sent)
     for into, values in zip(outputs, brought.take(), strict=True):
         if as_sent:
-            _put(values, into)
+            again.put(values, into)
         else:
             poison(into.untyped_storage())
 

@@ -21,10 +21,11 @@ from torch.utils._pytree import tree_leaves
 from vgpu.base.patches import Patches
 from vgpu.machine import memory, pinned, streams
 from vgpu.operators import dispatch
+from vgpu.operators.again import poison
 from vgpu.racing import collectives
 from vgpu.racing.backward import Backward
 from vgpu.racing.clocks import HOST
-from vgpu.racing.delay import Delay, poison
+from vgpu.racing.delay import Delay
 from vgpu.racing.detector import Detector, Made, Touched
 from vgpu.racing.report import RaceError
 from vgpu.tensors.tensor import VirtualTensor, is_virtual

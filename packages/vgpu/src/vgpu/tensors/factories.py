@@ -17,7 +17,7 @@ from torch.utils._device import _device_constructors
 from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.hardware import kernels
-from vgpu.machine import contexts, devices, memory, pinned, waiting
+from vgpu.machine import captures, contexts, devices, memory, pinned, waiting
 from vgpu.tensors import tensor
 
 _CPU_KEYS = DispatchKeySet(DispatchKey.CPU)
@@ -133,6 +133,7 @@ def _say(ordinal: int) -> None:
     """
     contexts.launch(ordinal)
     if torch._C._dispatch_tls_is_dispatch_key_excluded(DispatchKey.Python):
+        captures.forbid_pageable()
         waiting.wait(ordinal)
 
 
