@@ -464,7 +464,7 @@ def test_links_to_the_project_lead_to_files_that_it_has(site):
         missing = [link for link in links if not (found := file.match(link)) or not (layout.ROOT / found[1]).exists()]
         assert missing == [], page
         colab = [link for link in links if "colab" in link]
-        assert bool(colab) == bool(re.match(r"notebooks/\d\d_", page)), page
+        assert bool(colab) == bool(re.match(r"notebooks/(\d\d_|puzzles)", page)), page
         assert page == "search.html" or any(link.endswith("?plain=1") for link in links), page
 
 

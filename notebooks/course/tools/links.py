@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> None:
     version = (options.rev or newest_version()) if repo else ""
     for path, before in PASTED.items():
         path.write_text(pinned(path.read_text(encoding="utf-8"), before, repo, version), encoding="utf-8", newline="\n")
-    paths = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+    paths = [*sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")), *NOTEBOOKS.glob("puzzles.ipynb")]
     for path in paths:
         bring(path, repo)
     told = f"README.md, CITATION.cff, {len(PASTED)} pages at {version} and {len(paths)} notebooks: links to {repo}"
