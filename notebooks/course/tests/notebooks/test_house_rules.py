@@ -8,7 +8,7 @@ from rules import ANYWHERE, LESSON, Notebook
 
 ROOT = Path(__file__).resolve().parents[4]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-GENERATED = {"failures"}  # pages to look things up in: no lesson, no exercises
+GENERATED = {"failures", "puzzles"}  # made by a tool, and no lessons
 KEPT = [
     pytest.param(path, rule, id=f"{path.stem}-{rule.__name__}")
     for path in NOTEBOOKS
