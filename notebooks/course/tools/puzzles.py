@@ -81,6 +81,8 @@ TOPICS = (
             "puzzles.follow": 3,
             "puzzles.nearest": 10,
             "puzzles.chunked_loss": 10,
+            "06.recomputed": 10,
+            "06.rows_that_fit": 10,
             "06.held": 10,
             "06.first_rows": 15,
             "10.fullest_rank": 15,
@@ -104,7 +106,13 @@ TOPICS = (
     Topic(
         "When something stops",
         "Ranks that wait, machines that end, and what is computed twice.",
-        {"08.agreed": 10, "09.repeated_steps": 10, "08.missing_ranks": 10, "09.first_to_fail": 10},
+        {
+            "08.agreed": 10,
+            "09.repeated_steps": 10,
+            "09.where_all_begin": 10,
+            "08.missing_ranks": 10,
+            "09.first_to_fail": 10,
+        },
     ),
 )
 KEYS = [key for topic in TOPICS for key in topic.puzzles]

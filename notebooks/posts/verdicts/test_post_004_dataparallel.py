@@ -191,8 +191,6 @@ def test_balanced_chunks_of_2020() -> None:
     ruling="right",
     because="Once the loss is on the replicas: then weights, gradients and optimizer are all that cuda:0 has besides, "
     "and rows outweigh them. The fullest GPU held at most 1.1 times what the emptiest did.",
-    notebook=NOTEBOOK,
-    words="12 + 16 + 16 + 16 rows against 60 on one GPU",
 )
 def test_balanced_chunks_with_the_loss_on_the_replicas() -> None:
     with vgpu.virtual_gpus(4) as gpus:

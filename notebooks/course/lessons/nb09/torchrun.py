@@ -23,7 +23,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ from course.kit.ranks import pack
 
 SECONDS = 180.0  # a guard against agents that never end; they need ten, and a multiple of it on a busy machine
 LAST_WORDS = 5.0  # seconds in which a rank that torchrun ends may say what it was about to say
+# With the agents' store shared, ranks of the second life read the addresses of the first from it and try to connect to
+# processes that are gone (pytorch/pytorch issue 135712, 2024; met in half of the runs with torch 2.13 and 2.15).
+SETTINGS = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\):\n\[\d+\]:\n(?P<told>.*?)\n=====", re.DOTALL)
 # What differs from run to run: process ids, places of files, and in which of two ways gloo noticed that a peer is gone.
 VARIES = (
@@ -49,12 +52,15 @@ class Run:
     """What became of a run. Machines are in the order of their ranks.
 
     codes: the exit code of each machine's agent; agents: what each of them printed;
-    said: rank -> life -> the lines that the rank printed in that life, its traceback at the end.
+    said: rank -> life -> the lines that the rank printed in that life, its traceback at the end;
+    endpoint: the address and port at which the agents met; command: what a user types for this run on each machine.
     """
 
     codes: list[int]
     agents: list[str]
     said: list[list[list[str]]]
+    endpoint: str = ""
+    command: str = ""
 
     def root_cause(self, machine: int) -> str:
         """What this machine's torchrun reports as Root Cause: rank, exit code, error file, and the error itself.
@@ -84,9 +90,11 @@ def torchrun(function: Callable[..., Any], *args: Any, machines: int = 2, ranks:
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(machines), "--nproc-per-node", str(ranks)]
-    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "notebook"]
-    command += ["--local-addr", "127.0.0.1", "--max-restarts", str(restarts)]
+    endpoint = f"127.0.0.1:{port}"
+    options = ["--nnodes", str(machines), "--nproc-per-node", str(ranks)]
+    options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "--rdzv-id", "notebook"]
+    options += ["--local-addr", "127.0.0.1", "--max-restarts", str(restarts)]
+    command = [sys.executable, "-m", "torch.distributed.run", *options]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "job").write_bytes(pickle.dumps(pack(function, args)))
@@ -106,13 +114,22 @@ def torchrun(function: Callable[..., Any], *args: Any, machines: int = 2, ranks:
                 agent.terminate()  # an agent ends its ranks first
             for agent in agents:
                 agent.wait()
-        return _read(folder, codes, machines * ranks)
+        return replace(
+            _read(folder, codes, machines * ranks),
+            endpoint=endpoint,
+            command=_typed(options).replace(str(port), "PORT"),
+        )
+
+
+def _typed(options: list[str]) -> str:
+    """The command with one option a line, as a user writes it. `is_host` is 1 on the first machine alone."""
+    pairs = [f"    {name} {value}" for name, value in zip(options[::2], options[1::2], strict=True)]
+    lines = [*(f"{name}={value}" for name, value in SETTINGS.items()), "torchrun", *pairs]
+    return " \\\n".join([*lines, "    --rdzv-conf is_host=1 train.py"])
 
 
 def _start(command: list[str], folder: Path, machine: int) -> "subprocess.Popen[bytes]":
-    # With the agents' store shared, ranks of the second life read the addresses of the first from it and try to connect
-    # to processes that are gone (pytorch/pytorch issue 135712, 2024; met in half of the runs with torch 2.13 and 2.15).
-    ours = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1", "COURSE_MACHINE": str(machine)}
+    ours = {**SETTINGS, "OMP_NUM_THREADS": "1", "COURSE_MACHINE": str(machine)}
     with (folder / f"machine {machine}").open("wb") as file:
         return subprocess.Popen(command, env={**os.environ, **ours}, stdout=file, stderr=subprocess.STDOUT)
 
