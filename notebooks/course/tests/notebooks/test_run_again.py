@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parents[2]
-PART_ONE = sorted(NOTEBOOKS.glob("0[0-6]_*.ipynb"))
+PART_ONE = sorted(NOTEBOOKS.glob("0[0-5]_*.ipynb"))  # 06 shows what is alive, which depends on what has run before
 
 
 def run_again(*paths):
@@ -29,8 +29,8 @@ def differences():
     return run_again(*PART_ONE)
 
 
-def test_part_one_has_seven_notebooks():
-    assert [path.name[:2] for path in PART_ONE] == [f"{number:02}" for number in range(7)]
+def test_six_notebooks_of_part_one_are_run():
+    assert [path.name[:2] for path in PART_ONE] == [f"{number:02}" for number in range(6)]
 
 
 @pytest.mark.parametrize("path", PART_ONE, ids=lambda path: path.stem)
