@@ -250,11 +250,11 @@ def test_what_stands_above_an_error_that_nobody_knows_is_a_guess() -> None:
 
 
 def test_explain_tells_cause_fix_and_where_to_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "Gather function not implemented for CPU tensors"]) == 0
+    assert main(["explain", "Was asked to gather along dimension 0, but all input tensors were scalars"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("gathered-cpu:")
+    assert told.startswith("gathered-scalars:")
     assert "cause:" in told and "fix:" in told and "notebook 03, section" in told
-    assert "https://github.com/amdegroot/ssd.pytorch/issues/570" in told
+    assert "https://github.com/pytorch/pytorch/issues/6983" in told
 
 
 def test_explain_says_when_it_guesses(capsys: pytest.CaptureFixture[str]) -> None:
