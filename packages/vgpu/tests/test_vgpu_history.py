@@ -8,7 +8,7 @@ from torch.cuda import _memory_viz as reader
 
 import vgpu
 from vgpu.cuda import snapshots
-from vgpu.machine import history, memory, pinned
+from vgpu.machine import history, memory, pinned, pools
 
 pytestmark = pytest.mark.usefixtures("gpus", "vgpu_fresh_memory")
 
@@ -233,3 +233,11 @@ def test_pinned_memory_is_counted_in_powers_of_two_and_kept_for_the_next():
     assert freed["allocated_bytes.current"] == held["allocated_bytes.current"]
     again = torch.ones(120).pin_memory()
     assert again.is_pinned() and torch.cuda.host_memory_stats()["num_host_alloc"] == 1
+
+
+def test_a_pool_that_was_never_left_is_forgotten_with_the_gpus():
+    pools.begin(0, (0, 4096))
+    history.note_pools()
+    assert memory.recorder is not None and pools.current(0) == (0, 4096)
+    snapshots._forget_pools()
+    assert memory.recorder is None and pools.current(0) == pools.DEFAULT

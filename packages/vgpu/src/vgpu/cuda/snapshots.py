@@ -56,6 +56,7 @@ def _install_pools(patches: Patches) -> None:
         patches.set(torch.cuda.memory, f"_cuda_{name}", _begin)
     patches.set(torch.cuda.memory, "_cuda_endAllocateToPool", _end)
     patches.set(torch.cuda.memory, "_cuda_releasePool", lambda ordinal, pool: None)
+    patches.on_restore(_forget_pools)
 
 
 def _begin(ordinal: int, pool: pools.Pool) -> None:
@@ -65,6 +66,11 @@ def _begin(ordinal: int, pool: pools.Pool) -> None:
 
 def _end(ordinal: int, pool: pools.Pool) -> None:
     pools.end(ordinal, pool)
+    history.note_pools()
+
+
+def _forget_pools() -> None:
+    pools.forget()
     history.note_pools()
 
 

@@ -76,3 +76,10 @@ def current(ordinal: int) -> Pool:
 def are_used() -> bool:
     """True while any thread uses a pool."""
     return any(_users.values())
+
+
+def forget() -> None:
+    """Let nobody use a pool: what began to use one, such as a capture that was given up, may never have ended."""
+    global _thread
+    _thread = _Thread()
+    _users.clear()
