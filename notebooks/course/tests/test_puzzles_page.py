@@ -2,7 +2,8 @@
 
 from course.kit.learn.by_key import exercise_names, find_exercise
 from course.kit.learn.progress import board
-from course.tools.puzzles import KEYS, PUZZLES, TARGETS, TOPICS, notebook_page
+from course.tools.puzzle_topics import KEYS, TARGETS, TOPICS
+from course.tools.puzzles import PUZZLES, notebook_page
 
 LESSONS = [f"{number:02}" for number in range(12)]
 

@@ -1,4 +1,4 @@
-"""The puzzles as one notebook, by topic and from easy to hard: `python -m course puzzles` writes it without outputs.
+"""The puzzles as one notebook, by topic and from easy to hard: `python -m course puzzles` writes its cells.
 
 The tasks, hints, solutions and checks are the lessons' own; `make notebooks` runs the notebook and stores its outputs.
 """
@@ -6,116 +6,18 @@ The tasks, hints, solutions and checks are the lessons' own; `make notebooks` ru
 import inspect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from course.kit.files import NOTEBOOKS
 from course.kit.learn.by_key import find_exercise
 from course.tools.generated import write_or_check
+from course.tools.puzzle_topics import KEYS, TARGETS, TOPICS
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 PUZZLES = NOTEBOOKS / "puzzles.ipynb"
 WIDTH = 120  # of a line of code, as ruff breaks it
-TARGETS = "puzzles."  # begins the keys of those that no lesson has, and that ask for a cost as well
-
-
-@dataclass(frozen=True)
-class Topic:
-    """Puzzles of one subject, from easy to hard: each key with the minutes that it takes."""
-
-    title: str
-    about: str
-    puzzles: dict[str, int]
-
-
-TOPICS = (
-    Topic(
-        "Where is it?",
-        "A tensor is on one device, and whoever adds two of them has to know which.",
-        {"00.on_gpu": 3, "00.beside": 3, "04.current_device": 10, "04.bring_to": 10, "04.same_on_two_gpus": 15},
-    ),
-    Topic(
-        "Rows",
-        "`DataParallel` and DDP divide rows. Which ones, and how many?",
-        {
-            "00.idle_gpus": 5,
-            "01.share": 5,
-            "01.rows_lost": 10,
-            "03.row_weights": 10,
-            "08.sample": 10,
-            "01.test_step": 15,
-            "07.check_rows": 15,
-        },
-    ),
-    Topic(
-        "Models on several GPUs",
-        "Copies of a model, what they hold, and how they train.",
-        {
-            "02.strip_module": 5,
-            "02.gather": 10,
-            "02.bytes_held": 10,
-            "05.argument_lists": 10,
-            "07.train_step": 10,
-            "05.train": 15,
-            "10.optimizer_trains": 15,
-        },
-    ),
-    Topic(
-        "A loss, and numbers over ranks",
-        "Sums travel well, and means do not.",
-        {
-            "03.rank_loss": 10,
-            "06.same_loss": 15,
-            "03.check_loss": 15,
-            "07.normalise": 15,
-            "puzzles.loss_and_stop": 10,
-            "puzzles.batch_statistics": 10,
-        },
-    ),
-    Topic(
-        "Memory",
-        "How many bytes are alive at the worst moment, and on which GPU?",
-        {
-            "puzzles.follow": 3,
-            "puzzles.nearest": 10,
-            "puzzles.chunked_loss": 10,
-            "06.recomputed": 10,
-            "06.rows_that_fit": 10,
-            "06.held": 10,
-            "06.first_rows": 15,
-            "10.fullest_rank": 15,
-        },
-    ),
-    Topic(
-        "Who sends what",
-        "Each collective sends bytes. A ring tells how many.",
-        {
-            "puzzles.own_part": 5,
-            "puzzles.average_gradients": 10,
-            "puzzles.gradient_norm": 10,
-            "puzzles.two_layers": 10,
-            "puzzles.whole_output": 15,
-            "10.reduce_scattered": 15,
-            "11.row_parallel": 15,
-            "11.bytes_sent": 15,
-            "11.choose": 15,
-        },
-    ),
-    Topic(
-        "When something stops",
-        "Ranks that wait, machines that end, and what is computed twice.",
-        {
-            "08.agreed": 10,
-            "09.repeated_steps": 10,
-            "09.where_all_begin": 10,
-            "08.missing_ranks": 10,
-            "09.first_to_fail": 10,
-        },
-    ),
-)
-KEYS = [key for topic in TOPICS for key in topic.puzzles]
 HEADER = """\
 # Multi-GPU puzzles
 
@@ -140,11 +42,11 @@ from torch.optim import Optimizer
 from course.kit import learn
 from course.kit.setup import setup
 from course.lessons.nb11.plan_bars import Plan
-from course.tools import puzzles
+from course.tools.puzzle_topics import KEYS
 from frcnn_lite import parallel  # noqa: F401
 
 gpus = setup(gpus=2)"""
-BOARD = "learn.board(puzzles.KEYS)"
+BOARD = "learn.board(KEYS)"
 
 
 def notebook_page() -> str:
@@ -195,7 +97,7 @@ def _function(key: str) -> str:
 
 
 def _signature(function: object) -> str:
-    """With its types, named as somebody would write them."""
+    """With its types, named without the modules that hold them: `Tensor`, and not `torch.Tensor`."""
     words = str(inspect.signature(function))  # type: ignore[arg-type]
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])|['\"]", "", words)
 

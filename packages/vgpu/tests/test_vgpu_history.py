@@ -236,8 +236,10 @@ def test_pinned_memory_is_counted_in_powers_of_two_and_kept_for_the_next():
 
 
 def test_a_pool_that_was_never_left_is_forgotten_with_the_gpus():
-    pools.begin(0, (0, 4096))
-    history.note_pools()
-    assert memory.recorder is not None and pools.current(0) == (0, 4096)
-    snapshots._forget_pools()
-    assert memory.recorder is None and pools.current(0) == pools.DEFAULT
+    block = torch.cuda.use_mem_pool(torch.cuda.MemPool())
+    block.__enter__()
+    assert memory.recorder is not None
+    vgpu.disable()
+    assert memory.recorder is None
+    vgpu.enable(4, force=True)
+    assert pools.current(0) == pools.DEFAULT

@@ -56,9 +56,9 @@ def test_a_broken_connection_reads_the_same_in_every_run(gloo):
     assert plain(f"RuntimeError: {gloo}") == "RuntimeError: ... Connection closed by peer ..."
 
 
-def test_process_ids_and_places_are_left_out():
+def test_process_ids_and_places_are_left_out(tmp_path):
     told = plain(
-        "  exitcode  : -9 (pid: 25765)  (SIGKILL)\n  error_file: /tmp/a/0/error.json\n  Signal 9 received by PID 7"
+        f"  exitcode  : -9 (pid: 25765)  (SIGKILL)\n  error_file: {tmp_path}/0/error.json\n  Signal 9 received by PID 7"
     )
     assert told == "  exitcode  : -9\n  error_file: .../error.json\n  Signal 9 received by PID ..."
 

@@ -1,6 +1,6 @@
 """Return the mean cross entropy of `hidden @ weight.T`, of shape (words, vocabulary), against `labels`. Target: at
-the worst moment the memory that the logits of a quarter of the words and their logarithms take. (Only the loss is asked
-for, without gradients.)
+the worst moment two and a half times the bytes of the logits of a quarter of the words. (Only the loss is asked for,
+without gradients.)
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ def cases(random: Random) -> Sequence[Case]:
     drawn = []
     for words, width, vocabulary in ((64, 8, 500), (32, 4, 1000), (4 * random.randint(5, 99), 4, 700)):
         hidden, weight = torch.randn(words, width), torch.randn(vocabulary, width)
-        drawn.append(InMemory((hidden, weight, torch.randint(vocabulary, (words,)))))
+        labels = torch.randint(vocabulary, (words,))
+        drawn.append(InMemory((hidden, weight, labels), peak=10 * words // 4 * vocabulary))
     return drawn
 
 

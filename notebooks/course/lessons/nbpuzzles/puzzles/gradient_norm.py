@@ -25,7 +25,7 @@ def cases(random: Random) -> Sequence[Case]:
     for count in (1, 2, 3):
         sizes = [random.randint(3, 99) for _ in range(count)]
         parts = [[torch.randn(size) for size in sizes] for _ in range(2)]
-        drawn.append(OnRanks((parts,), unit="bytes sent by each GPU"))
+        drawn.append(OnRanks((parts,), bytes_sent=4))
     return drawn
 
 

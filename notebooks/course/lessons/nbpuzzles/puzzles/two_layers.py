@@ -45,11 +45,12 @@ def sent_in_between(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """the result is right, and something was sent between the layers. The hidden units of a rank meet only the rows of
     `second` that the rank holds itself.
     """
-    y = (x @ first).relu() @ second
-    rest = torch.zeros_like(y)
-    distributed.all_reduce(rest)
+    hidden = (x @ first).relu()
+    everybodys = hidden.new_empty(2 * len(x), hidden.shape[1])
+    distributed.all_gather_into_tensor(everybodys, hidden)
+    y = everybodys.chunk(2)[distributed.get_rank()] @ second
     distributed.all_reduce(y)
-    return y + rest
+    return y
 
 
 @wrong

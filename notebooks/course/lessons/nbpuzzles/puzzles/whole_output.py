@@ -26,7 +26,7 @@ def cases(random: Random) -> Sequence[Case]:
     for rows, width, columns in ((1, 8, 3), (2, 16, 4), (3, random.randint(8, 32), random.randint(2, 9))):
         x = torch.randn(rows, width)
         weights = [torch.randn(width, columns) for _ in range(2)]
-        drawn.append(OnRanks(([x, x], weights), unit="bytes sent by each GPU"))
+        drawn.append(OnRanks(([x, x], weights), bytes_sent=4 * rows * 2 * columns // 2))
     return drawn
 
 

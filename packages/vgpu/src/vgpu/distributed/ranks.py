@@ -115,6 +115,7 @@ class _Run:
         self.failures = rank_failures.Failures(size)
         self.ranks = [threads.Rank(number, size) for number in range(size)]
         self.port = _free_port() if backend is None else 0
+        self.joined = threading.Barrier(size)  # a rank that ends at once would break off connections of the others
 
     def results(self) -> list[Any]:
         """What each rank returned. Raises what the first one raised that failed."""
@@ -157,6 +158,7 @@ class _Run:
                 self.failures.ended.add(rank.number)
         except BaseException as error:  # also what ends programs: one rank that exits must not leave the others waiting
             self.failures.add(rank.number, error)
+            self.joined.abort()
         with contextlib.suppress(Exception):
             worlds.leave()
 
@@ -174,6 +176,7 @@ class _Run:
                 timeout=datetime.timedelta(seconds=self.timeout),
                 device_id=torch.device("cuda", number) if "nccl" in self.backend else None,
             )
+            self.joined.wait(self.timeout)
 
 
 def _variables(number: int, size: int, port: int) -> dict[str, str]:

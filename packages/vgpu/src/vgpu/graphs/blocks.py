@@ -7,6 +7,7 @@ graph outlives the tensors over it.
 
 from __future__ import annotations
 
+import threading
 import weakref
 
 import torch
@@ -49,12 +50,13 @@ class Made(Block):
     Attributes:
         values: what graphs have computed there; None before the capture ends, and where no later call needs it.
         is_seen: whether the program sees the values. On a GPU they are not computed before the first replay.
+        thread: which thread has captured it. Another one may replay while this one captures.
     """
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         super().__init__(storage)
         self.values: torch.UntypedStorage | None = None
-        self.is_seen = True
+        self.is_seen, self.thread = True, threading.get_ident()
 
     def bytes(self) -> torch.UntypedStorage:
         """Where a replay reads and writes: memory of the graph's own."""
@@ -102,5 +104,6 @@ def made(storage: torch.UntypedStorage) -> Made | None:
 
 
 def hidden() -> list[Made]:
-    """The blocks of captures that were not replayed yet."""
-    return [block for block in list(_made.values()) if not block.is_seen]
+    """The blocks of this thread's captures that were not replayed yet."""
+    here = threading.get_ident()
+    return [block for block in list(_made.values()) if not block.is_seen and block.thread == here]

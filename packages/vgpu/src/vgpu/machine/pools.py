@@ -62,9 +62,10 @@ def begin(ordinal: int, pool: Pool) -> None:
 
 
 def end(ordinal: int, pool: Pool) -> None:
-    """Let the storages be again what they were before."""
-    _thread.used[ordinal].pop()
-    _users[pool] -= 1
+    """Let the storages be again what they were before; the GPUs may be gone, and the pool forgotten with them."""
+    if _thread.used[ordinal]:
+        _thread.used[ordinal].pop()
+        _users[pool] -= 1
 
 
 def current(ordinal: int) -> Pool:
