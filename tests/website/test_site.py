@@ -491,8 +491,8 @@ def test_outcomes_and_solutions_are_folded(address, browser):
     resize(browser, WIDE)
     browser.get(f"{address}/notebooks/01_scatter_rows_that_vanished.html")
     seen = browser.execute_script("return document.querySelector('article').innerText")
-    assert "Predict." in seen and "Solution of 01.rows_lost" in seen
-    assert "def rows_lost(sizes: Sequence" not in seen and "Outcome:" not in seen
+    assert "Predict." in seen and "Solution of 01.share" in seen
+    assert "def share(tensor: Tensor" not in seen and "Outcome:" not in seen
     assert "learn.predict" not in seen
 
 
