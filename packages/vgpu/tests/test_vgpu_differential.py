@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from differential import mutants, processes, ranks, run
+from differential import mutants, processes, ranks, run, threads
 from differential.__main__ import is_rounding, judge, main
 from differential.draw import draw
 from differential.program import Program
@@ -107,6 +107,32 @@ def test_two_ranks_are_equal_to_one_process_and_planted_faults_are_found():
             assert not judge((program, expected, found)), f"python -m differential --ranks 2 --seed {program.seed}"
             if name:
                 assert judge((program, expected, processes.on_ranks(group, program, name))), name
+
+
+# Rank 1 begins its program while rank 0 is in its own, and ends it after rank 0 has.
+OVERLAPPING = """
+import time
+import torch
+import torch.distributed as dist
+
+if dist.get_rank() == 1:
+    dist.barrier()
+
+def program(rank, ranks, gpu, record):
+    if rank == 0:
+        dist.barrier()
+    dist.barrier()
+    time.sleep(0.2 * rank)
+    torch.manual_seed(5)
+    record("drawn", torch.rand(3, device=gpu))
+"""
+
+
+def test_ranks_that_are_threads_leave_the_seeds_as_they_were():
+    seed, before = torch.manual_seed, torch.initial_seed()
+    first, second = threads.on_threads(Program(0, 2, frozenset(), True, OVERLAPPING))
+    assert not first.raised and torch.equal(first.values["drawn"], second.values["drawn"])
+    assert torch.manual_seed is seed and torch.initial_seed() == before
 
 
 def test_the_tester_leaves_nothing_behind():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from same_numbers import same_numbers
@@ -15,15 +16,31 @@ from differential.record import NAME, Record
 GPUS = 2
 
 
+@contextlib.contextmanager
+def comparable() -> Iterator[None]:
+    """Draw the same numbers on both devices, and be silent.
+
+    Both hold for the whole process. So ranks that are threads need it once, around all of them: where each put back
+    what it had found, the last one could put back what a different rank had changed.
+    """
+    with warnings.catch_warnings(), same_numbers():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def run(program: Program, *arguments: object) -> Record:
     """Call the program's function `program` with these arguments and a record, which is returned."""
+    with comparable():
+        return run_comparable(program, *arguments)
+
+
+def run_comparable(program: Program, *arguments: object) -> Record:
+    """The same where `comparable` holds already."""
     record = Record()
     names: dict = {"__name__": NAME}
     exec(compile(program.source, NAME, "exec"), names)
     try:
-        with warnings.catch_warnings(), same_numbers():
-            warnings.simplefilter("ignore")
-            names["program"](*arguments, record)
+        names["program"](*arguments, record)
     except Exception as error:
         record.fails(error)
     return record

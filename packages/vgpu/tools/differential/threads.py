@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import torch
 import torch.distributed as dist
 
 import vgpu
 from differential.program import Program
 from differential.record import Record
-from differential.run import run
+from differential.run import comparable, run_comparable
 
 
 def on_threads(program: Program) -> list[Record]:
@@ -19,9 +17,7 @@ def on_threads(program: Program) -> list[Record]:
     @vgpu.ranks(program.ranks, backend="cpu:gloo,cuda:nccl")
     def on_rank() -> Record:
         rank = dist.get_rank()
-        return run(program, rank, program.ranks, torch.device("cuda", rank))
+        return run_comparable(program, rank, program.ranks, torch.device("cuda", rank))
 
-    # Around all ranks: what one of them puts back would count for the others.
-    with vgpu.virtual_gpus(program.ranks, force=True), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with vgpu.virtual_gpus(program.ranks, force=True), comparable():
         return on_rank()
