@@ -54,7 +54,8 @@ class RanksFailed(RuntimeError):
     """A rank raised, was killed or did not come to a collective; all ranks have been ended.
 
     rank: the one that failed first, None when ranks waited for each other; details: its traceback, with the whole text
-    of its error; positions: where each rank stood when they waited; printed: what the ranks had printed, after `fails`.
+    of its error; positions: where each rank stood when they waited; printed: what the ranks had printed, after
+    `attempt` or `fails`.
     """
 
     def __init__(
@@ -101,8 +102,11 @@ class OnRanks:
                 told = _told(rank, failed.failures[rank])
                 raise RanksFailed(told, rank, details=failed.failures[rank].details) from None
 
-    def fails(self, *args: Any) -> RanksFailed:
-        """Call a function that is meant to fail, print how it does, and return the error. Raises when it does not."""
+    def attempt(self, *args: Any) -> RanksFailed | list[Any]:
+        """Call a function that may fail. Print what its ranks print and how it fails; return the error, or the results.
+
+        So a cell whose outcome a reader predicts need not say whether anything fails.
+        """
         printed = io.StringIO()
         try:
             with contextlib.redirect_stdout(printed):
@@ -111,7 +115,15 @@ class OnRanks:
             failed.printed = printed.getvalue()
             print(f"{failed.printed}{failed}")
             return failed
-        raise AssertionError(f"`{self.function.__name__}` was to fail, and its ranks returned {results}")
+        print(printed.getvalue(), end="")
+        return results
+
+    def fails(self, *args: Any) -> RanksFailed:
+        """Call a function that is meant to fail, print how it does, and return the error. Raises when it does not."""
+        failed = self.attempt(*args)
+        if isinstance(failed, RanksFailed):
+            return failed
+        raise AssertionError(f"`{self.function.__name__}` was to fail, and its ranks returned {failed}")
 
 
 def ranks(

@@ -257,6 +257,22 @@ def test_fails_raises_where_nothing_fails(notebook):
     assert "`total` was to fail, and its ranks returned" in notebook.run(TOTAL + "\ntotal.fails(torch.ones(2))").error
 
 
+def test_an_attempt_returns_results_or_the_error_and_prints_what_ranks_print(notebook):
+    ran = notebook.run("""
+@ranks(2)
+def tries(wrong):
+    print("tried")
+    if wrong:
+        raise LookupError("not there")
+    return distributed.get_rank()
+
+print(tries.attempt(False), type(tries.attempt(True)).__name__)
+""")
+    lines = ran.printed.splitlines()
+    assert lines[:2] == ["rank 0: tried", "rank 1: tried"]
+    assert lines[-1] == "[0, 1] RanksFailed" and any("raised LookupError: not there" in line for line in lines)
+
+
 def test_what_cannot_be_sent_is_named(notebook):
     ran = notebook.run("""
 import threading

@@ -6,8 +6,8 @@ QUESTIONS = (
     Question(
         "08.report",
         "Rank 0 has five batches and rank 1 has three. Rank 1 leaves its loop and goes on with something else. Which "
-        "rank will report that something is wrong, and in which step?",
-        ("rank 1, in step 3", "rank 0, in step 4", "rank 0, in step 5", "none: rank 0 goes on alone"),
+        "rank will wait until its time is over, and in which call? (All five calls of rank 0 have numbers, #1 to #5.)",
+        ("rank 1, in all_reduce #3", "rank 0, in all_reduce #4", "rank 0, in all_reduce #5", "nobody"),
     ),
     Question(
         "08.log",
@@ -17,8 +17,8 @@ QUESTIONS = (
     Question(
         "08.evaluate",
         "After step 2 rank 0 evaluates alone, for six seconds; a rank may spend two in a collective. Behind it both "
-        "ranks call `barrier()`. What is reported?",
-        ("nothing: rank 1 waits in the barrier, and both go on", "rank 0, in its evaluation", "rank 1, in the barrier"),
+        "ranks call `barrier()`, their third collective. Who is reported to wait too long?",
+        ("nobody", "rank 0, in its evaluation", "rank 1, in barrier #3"),
     ),
     Question(
         "08.unused",
@@ -27,8 +27,8 @@ QUESTIONS = (
     ),
     Question(
         "08.ends",
-        "The ranks talk over gloo, and not over NCCL. The process of rank 1 ends before step 3, without an error. "
-        "What does rank 0 get from the `all_reduce` of step 3?",
-        ("the sum", "an error from gloo, at once", "nothing: it waits until the time-out of gloo"),
+        "The process of rank 1 ends before step 3, without an error. The ranks have NCCL, with a time-out of six "
+        "seconds. What does rank 0 get from the `all_reduce` of step 3?",
+        ("the sum", "an error, at once", "an error, after the time-out"),
     ),
 )

@@ -12,13 +12,10 @@ from told import notebook, says
 from torch import distributed, nn
 from torch.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from torch.distributed.debug import start_debug_server
-from torch.distributed.elastic.agent.server import local_elastic_agent
 from torch.nn.parallel import DistributedDataParallel
 
 from course.kit.ranks import RanksFailed, ranks
 from course.lessons.nb08.puzzles.missing_ranks import missing_ranks
-from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
-from frcnn_lite.parallel import reduce_loss
 
 pytestmark = pytest.mark.virtual_gpus(2)
 TORCH = Path(torch.__file__).parent
@@ -37,7 +34,7 @@ def test_variables_are_those_that_torch_reads():
     if not library.exists():
         pytest.skip("the library of torch has a different name on this system")
     names = set(re.findall(r"\bTORCH_[A-Z_]+", notebook("08").text))
-    assert len(names) >= 5
+    assert names == {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_DISTRIBUTED_DEBUG"}
     headers = "".join(
         (TORCH / "include/torch/csrc/distributed/c10d" / name).read_text(encoding="utf-8")
         for name in ("ProcessGroupNCCL.hpp", "FlightRecorder.hpp")
@@ -71,14 +68,14 @@ def _different_sizes():
 
 
 def test_calls_of_different_size_raise_on_virtual_gpus():
-    assert says("08", "virtual GPUs raise an error that says what each rank has called")
+    assert says("08", "where kind or size differ, virtual GPUs raise an error")
     with pytest.raises(RanksFailed, match="simulated only: the ranks of this group do not call the same") as caught:
         ranks(2)(_different_sizes)()
     assert [line.split(",")[1] for line in caught.value.details.splitlines()[-2:]] == [" 1 elements", " 2 elements"]
 
 
 def test_missing_rank_of_the_traces_is_named():
-    assert says("08", "For `traces` of the cell above the answer is `[1]`")
+    assert says("08", "For the records above the answer is `[1]`")
     through = [(number, True) for number in (1, 2, 3)]
     assert missing_ranks([[*through, (4, False)], through]) == [1]
 
@@ -101,27 +98,6 @@ def test_forward_of_ddp_in_an_evaluation_sends_buffers():
         ranks(2)(_evaluates_through_ddp)(False)
 
 
-def _detects(objects_of_rank_1):
-    model = FasterRCNN(FasterRCNNConfig()).cuda()
-    net = DistributedDataParallel(model)
-    labels = torch.full((2, 1), 0 if distributed.get_rank() == 0 or objects_of_rank_1 else -1).cuda()
-    boxes = torch.tensor([[[10.0, 10, 50, 60]]]).repeat(2, 1, 1).cuda()
-    for _ in (1, 2):
-        parts = net(torch.rand(2, 3, 128, 128).cuda(), boxes, labels, torch.arange(2).cuda())
-        torch.stack([*reduce_loss(parts.sums, parts.counts).values()]).sum().backward()
-    return sum(parameter.grad is not None for parameter in net.parameters()), len([*net.parameters()])
-
-
-def test_detector_has_a_gradient_for_every_parameter_without_an_object():
-    assert says("08", "all 41 parameters of the detector have a gradient on both ranks")
-    assert ranks(2, limit=120, timeout=300)(_detects)(False) == [(41, 41), (41, 41)]
-
-
 def test_debug_server_is_where_the_notebook_says():
-    assert says("08", "rank 0 serves stacks and flight recorders of all ranks at port 25999")
+    assert says("08", "Port 25999 of rank 0 serves stacks and flight recorders of all ranks")
     assert inspect.signature(start_debug_server).parameters["port"].default == 25999
-
-
-def test_torchrun_sets_what_follows_a_time_out():
-    assert says("08", "`torchrun` sets 1.")
-    assert '"TORCH_NCCL_ASYNC_ERROR_HANDLING", str(1)' in inspect.getsource(local_elastic_agent)

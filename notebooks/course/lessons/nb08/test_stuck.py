@@ -5,7 +5,9 @@ import pickle
 
 import pytest
 
-from course.lessons.nb08.stuck import Recorded, recorded, stack
+from course.kit.ranks import RanksFailed
+from course.lessons.nb08.stuck import Recorded, recorded, stack, who_waits
+from frcnn_lite.parallel.watchdog import Entered, Position
 
 
 def test_a_stack_ends_at_the_function_that_is_asked_for(tmp_path):
@@ -29,3 +31,10 @@ def test_records_name_the_line_of_the_cell(tmp_path):
     file = tmp_path / "record"
     file.write_bytes(pickle.dumps({"entries": [entry]}))
     assert recorded(file) == [Recorded(2, "gloo:all_reduce", 4, False)]
+
+
+def test_who_waits_is_the_rank_in_a_collective_or_nobody():
+    call = Entered(4, "all_reduce", None, "(1,) float32", "In[3]:5", (0, 1))
+    positions = (Position(1, "left"), Position(0, "waiting", call=call))
+    assert who_waits(RanksFailed("a hang", positions=positions)) == "rank 0, in all_reduce #4"
+    assert who_waits(RanksFailed("rank 1 raised", 1)) == who_waits([None, None]) == "nobody"
