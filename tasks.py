@@ -215,14 +215,26 @@ def lab(python: Path, args: list[str]) -> int:
             continue  # JupyterLab got it too, and asks whether it should stop
 
 
+def last_written(own: Path) -> list[Path]:
+    """The reader's notebooks that differ from what was copied, the newest first; `course.tools.my_notebooks` copies."""
+    try:
+        copied = json.loads((own / ".copied.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in own.glob("*.ipynb")}
+    written = [path for path, digest in digests.items() if isinstance(copied, dict) and copied.get(path.name) != digest]
+    return sorted(written, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
 def lab_command(python: Path, root: Path) -> list[str]:
-    """JupyterLab on a project, at the reader's copy of the first notebook (where there is none: at the first notebook).
+    """JupyterLab on a project, at the notebook that the reader wrote to last, or else at the first one.
 
     It asks nothing, tells nobody and leaves what is read as it was: without the manager of files, reading a notebook
     and saving it would change its stored outputs.
     """
-    first = (f"{folder}/00_start_here.ipynb" for folder in ("my_notebooks", "notebooks"))
-    page = next((f"/lab/tree/{name}" for name in first if (root / name).exists()), "/lab")
+    first = (root / folder / "00_start_here.ipynb" for folder in ("my_notebooks", "notebooks"))
+    found = next((path for path in [*last_written(root / "my_notebooks"), *first] if path.exists()), None)
+    page = f"/lab/tree/{found.relative_to(root).as_posix()}" if found else "/lab"
     return [
         *(str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={page}"),
         "--ServerApp.contents_manager_class=course.tools.lab.Contents",

@@ -1,7 +1,9 @@
 """tasks.py: what would be installed and run, and what happens to an environment that no longer fits."""
 
+import hashlib
 import importlib
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -325,6 +327,32 @@ def test_lab_opens_the_readers_copy_and_keeps_what_is_stored(tasks, folders):
     assert hasattr(importlib.import_module(module), name)
     settings = Path(tasks.lab_environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)[-1])
     assert (settings / "labconfig" / "default_setting_overrides.json").exists()
+
+
+def test_lab_opens_the_notebook_that_the_reader_wrote_to_last(tasks):
+    own = tasks.ROOT / "my_notebooks"
+    own.mkdir()
+    copied = {}
+    for age, name in enumerate(["00_start_here", "01_scatter", "02_calls"]):
+        file = own / f"{name}.ipynb"
+        file.write_text(name)
+        copied[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+        os.utime(file, (1000 - age, 1000 - age))
+    record = own / ".copied.json"
+    record.write_text(json.dumps(copied))
+
+    def opened() -> str:
+        (page,) = [word for word in tasks.lab_command(Path("python"), tasks.ROOT) if "default_url" in word]
+        return page.rpartition("/")[2]
+
+    assert opened() == "00_start_here.ipynb"  # nothing was written yet
+    for name, time in {"01_scatter.ipynb": 2000, "02_calls.ipynb": 3000}.items():
+        (own / name).write_text("an answer")
+        os.utime(own / name, (time, time))
+        assert opened() == name
+    for damaged in ("[]", "{"):
+        record.write_text(damaged)
+        assert opened() == "00_start_here.ipynb"
 
 
 @pytest.mark.parametrize("user", [0, 1000])

@@ -1,9 +1,9 @@
-"""The first page: a field for an error text, the topics, README, and the map of the series."""
+"""The first page: a field for an error text, the topics, README, and the notebooks as tiles."""
 
 import html
 import re
 
-from course.tools.series import draw
+from course.tools.series import progress
 from website import layout, notebook, topics
 
 PICTURE = re.compile(
@@ -11,8 +11,6 @@ PICTURE = re.compile(
 )
 COMMENT = re.compile(r"<!--.*?-->\n")  # marks what a program writes into README
 TITLE = re.compile(r"\A(# .*\n)")
-# A box of the map as `course.kit.figures.prerequisites` draws it: a frame, the notebook's number, lines of its title.
-BOX = re.compile(r'<rect [^>]*/>\n<text [^>]*font-weight="bold">(?P<number>\d\d)</text>(?:\n<text [^>]*>[^<]*</text>)*')
 DESCRIPTION = (
     "Paste an error text of multi-GPU PyTorch and read its cause and its fix, or learn in notebooks why it happens: "
     "DataParallel, DDP, FSDP2, tensor parallelism, hangs and checkpoints, on virtual GPUs, without a GPU."
@@ -42,7 +40,7 @@ def page() -> str:
     readme = COMMENT.sub("", (layout.ROOT / layout.HOME).read_text(encoding="utf-8"))
     readme = PICTURE.sub(in_page, readme)
     readme = TITLE.sub(lambda title: f"{title[1]}\n{field()}\n{by_topic()}\n", readme, count=1)
-    return f"{HEAD}\n{readme}\n## The map of the notebooks\n\n{series_map()}\n"
+    return f"{HEAD}\n{readme}\n## The notebooks\n\n{series_tiles()}\n"
 
 
 def field() -> str:
@@ -69,11 +67,6 @@ def in_page(picture: re.Match[str]) -> str:
     return "".join(f'<div class="{shown}">{notebook.drawing(markup)}</div>\n' for shown, markup in drawn.items())
 
 
-def series_map() -> str:
-    """The drawing of notebook 00 in the page itself, each box a link to its notebook.
-
-    It is too wide for any page, so it keeps its size, at which it can be read, and scrolls.
-    """
-    pages = {path.rpartition("/")[2][:2]: path.replace(".ipynb", ".html") for path in layout.notebooks()}
-    linked = BOX.sub(lambda box: f'<a href="{pages[box["number"]]}">\n{box[0]}\n</a>', draw().markup)
-    return notebook.drawing(linked.replace("max-width:100%;", "max-width:none;", 1))
+def series_tiles() -> str:
+    """The tiles of notebook 00, each a link to the page of its notebook."""
+    return notebook.with_pages(progress().html, "notebooks/")

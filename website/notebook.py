@@ -1,6 +1,7 @@
 """A stored notebook as a page: drawings in the page itself, outcomes folded, questions and solutions as stored."""
 
 import html
+import re
 from typing import Any
 
 import nbformat
@@ -70,7 +71,14 @@ def in_page(output: NotebookNode) -> NotebookNode:
         data["text/html"] = f'<p class="outcome"><b>Outcome:</b> {escaped(answer)}</p>'
     elif SVG in data:
         data["text/html"] = drawing(data.pop(SVG))
+    elif "text/html" in data:
+        data["text/html"] = with_pages(data["text/html"])
     return output
+
+
+def with_pages(markup: str, folder: str = "") -> str:
+    """HTML whose links to notebooks lead to their pages, which are in `folder`."""
+    return re.sub(r'href="(\w+)\.ipynb"', rf'href="{folder}\1.html"', markup)
 
 
 def escaped(text: str) -> str:

@@ -404,34 +404,28 @@ def test_every_failure_has_its_place_between_others(site):
         assert (site / "failures" / f"{entry.id}.md").exists() and f'href="{entry.id}.md"' in page, entry.id
 
 
-def test_the_first_page_has_the_map_with_links_to_every_notebook(site, browser):
-    browser.get((site / "index.html").as_uri())
-    boxes = browser.find_elements("css selector", ".drawing svg a")
-    linked = {box.get_dom_attribute("href") for box in boxes}
-    assert linked == {path.replace(".ipynb", ".html") for path in layout.notebooks()}
-    assert all((site / page).exists() for page in linked)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", boxes[3])
-    to = boxes[3].get_dom_attribute("href")
-    boxes[3].find_element("css selector", "text").click()
+@pytest.mark.parametrize("page", ["index.html", "notebooks/00_start_here.html"])
+def test_the_tiles_lead_to_every_notebook(site, browser, page):
+    browser.get((site / page).as_uri())
+    tiles = browser.find_elements("css selector", "a:has(small)")
+    linked = {tile.get_dom_attribute("href").rpartition("/")[2] for tile in tiles}
+    assert linked == {Path(path).with_suffix(".html").name for path in layout.notebooks()}
+    to = tiles[3].get_dom_attribute("href")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].click()", tiles[3])
     reader.wait_for("notebook", lambda: browser.current_url.endswith(to))
 
 
-def test_the_first_page_shows_its_programs_whole(site, browser):
-    resize(browser, WIDE)
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_first_page_shows_its_programs_and_its_tiles_whole(site, browser, width):
+    resize(browser, width)
     browser.get((site / "index.html").as_uri())
-    assert browser.execute_script(CUT_OFF) == []
-    sizes = browser.execute_script(LETTERS)
-    assert len(sizes) == 2 and min(sizes) >= 11  # of the picture for this width, and of the map
-    scale = "const map = arguments[0]; return map.clientWidth / map.viewBox.baseVal.width"
-    *_, series = browser.find_elements("css selector", ".drawing svg")
-    assert browser.execute_script(scale, series) == 1  # the map keeps its size, and scrolls
-
-
-def test_the_first_page_of_a_telephone_has_letters_that_one_can_read(site, browser):
-    resize(browser, NARROW)
-    browser.get((site / "index.html").as_uri())
-    sizes = browser.execute_script(LETTERS)
-    assert len(sizes) == 2 and min(sizes) >= 10
+    assert width == NARROW or browser.execute_script(CUT_OFF) == []
+    (size,) = browser.execute_script(LETTERS)  # of the picture for this width
+    assert size >= 10
+    right = (
+        "return Math.max(...[...document.querySelectorAll('a:has(small)')].map(a => a.getBoundingClientRect().right))"
+    )
+    assert browser.execute_script(right) <= browser.execute_script("return document.documentElement.clientWidth")
 
 
 def test_a_narrow_page_gives_titles_and_tables_room(site, browser):

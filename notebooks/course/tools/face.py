@@ -18,8 +18,9 @@ from course.kit.figures.svg import Figure
 from course.kit.files import NOTEBOOKS
 from course.kit.learn.by_key import exercise_names
 from course.kit.step_trace import trace_step
-from course.tools import reading_order, series
+from course.tools import reading_order
 from course.tools.generated import write_or_check
+from course.tools.lesson import read_series
 from multigpu.failures import catalogue
 
 ROOT = NOTEBOOKS.parent
@@ -71,7 +72,7 @@ def numbers() -> str:
     passed, failed = (sum(map(int, column)) for column in zip(*suites, strict=True))
     failures = catalogue()
     shown = sum(failure.mark == "today" for failure in failures)
-    lessons = series.read_series()
+    lessons = read_series()
     exercises = sum(len(exercise_names(lesson.number)) for lesson in lessons)
     lines = [
         f"**{parallel} of {all_parallel}** tests of PyTorch's own `test_data_parallel.py` pass on virtual GPUs"
@@ -93,7 +94,7 @@ def numbers() -> str:
 
 def parts() -> str:
     """The parts of the series: which notebooks, how long, and what a reader can repair afterwards."""
-    lessons = series.read_series()
+    lessons = read_series()
     rows = ["| part | notebooks | hours | what you can repair |", "|---|---|---|---|"]
     for start, name in reading_order.PARTS.items():
         members = [lesson for lesson in lessons if reading_order.part_of(lesson.number) == start]

@@ -24,6 +24,7 @@ TOPICS = (
         "Rows",
         "`DataParallel` and DDP divide rows. Which ones, and how many?",
         {
+            "00.a_row_for_each": 3,
             "00.idle_gpus": 5,
             "01.share": 5,
             "01.rows_lost": 10,

@@ -1,5 +1,6 @@
 """In which order the notebooks are read, and in which part of the series each of them is."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from course.kit.files import NOTEBOOKS
@@ -12,6 +13,32 @@ PARTS = {
     "27": "Five: living with it",
 }
 AFTER = {"35": "11"}  # a notebook that is read at a different place than its number says: the one before it
+
+
+@dataclass(frozen=True)
+class Route:
+    """Some of the notebooks, in the order in which they are read, and what their reader is able to do afterwards."""
+
+    name: str
+    numbers: tuple[str, ...]
+    able: str
+
+
+ROUTES = (
+    Route(
+        "An evening", ("00", "01", "03"), "you find rows that a step lost, and repair a loss that changes with the GPUs"
+    ),
+    Route(
+        "A weekend",
+        ("00", "01", "03", "07", "08", "09", "10", "11", "35"),
+        "you bring a training to many processes and machines, and say which rank a run waits for",
+    ),
+    Route(
+        "For DDP and FSDP2 alone",
+        ("07", "08", "10", "11", "35"),
+        "the same without DataParallel; nothing before 07 is needed",
+    ),
+)
 
 
 def place(number: str) -> tuple[str, ...]:

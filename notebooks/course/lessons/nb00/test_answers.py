@@ -18,6 +18,8 @@ def entered(x, k):
 
 
 RIGHT = [
+    ("00.a_row_for_each", lambda query, digits: query.repeat(len(digits), 1)),
+    ("00.a_row_for_each", lambda query, digits: torch.cat([query] * len(digits))),
     ("00.on_gpu", lambda x, k: x.to(k)),
     ("00.on_gpu", entered),
     ("00.on_gpu", lambda x, k: torch.empty_like(x, device=f"cuda:{k}", requires_grad=False).copy_(x)),
@@ -26,6 +28,9 @@ RIGHT = [
     ("00.idle_gpus", lambda rows, gpus: gpus - len(torch.zeros(rows).chunk(gpus))),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
+    ("00.a_row_for_each", lambda query, digits: query.expand(6, -1), None),
+    ("00.a_row_for_each", lambda query, digits: query.data.expand(len(digits), -1), "cuts the graph"),
+    ("00.a_row_for_each", lambda query, digits: query.expand_as(digits), None),
     ("00.on_gpu", lambda x, k: torch.tensor(x.tolist(), device=k), "cuts the graph"),
     ("00.on_gpu", lambda x, k: x.float().cuda(k), None),
     ("00.on_gpu", moves_the_callers, "cuts the graph"),

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from told import cell, says
+from told import says
 from torch import nn
 from torch.nn import parallel as torch_parallel
 
@@ -16,7 +16,7 @@ def test_a_view_costs_no_memory_before_it_is_sent():
     with vgpu.virtual_gpus(2):
         sent = [chunk.untyped_storage().nbytes() for chunk in torch_parallel.scatter(shared, [0, 1])]
     assert (query.untyped_storage().nbytes(), shared.untyped_storage().nbytes(), sent) == (64, 64, [320, 320])
-    assert says("00", "as a *view*, which uses the memory of that one row.")
+    assert says("00", "gives `query` its rows as a *view*, a tensor that uses the memory of another one.")
 
 
 def test_virtual_gpus_run_out_of_memory():
@@ -42,12 +42,3 @@ def test_what_is_said_of_dataparallel_and_ddp():
         "00",
         "in the checkpoint begins with `module.`, which is why such a file does not load into the bare model",
     )
-
-
-def test_a_cell_that_counts_bytes_counts_the_same_twice(capsys):
-    source = compile(cell("00", "bytes that b takes"), "00", "exec")
-    names = {"torch": torch}
-    with vgpu.virtual_gpus(2):
-        for _ in range(2):
-            exec(source, names)
-    assert capsys.readouterr().out.count("bytes that b takes on cuda:1: 4096\n") == 2

@@ -8,6 +8,7 @@ import pytest
 from rules import Notebook
 
 from course.tools import series
+from course.tools.lesson import read_series
 from course.tools.reading_order import PARTS, paths
 from course.tools.store import normal_form
 
@@ -28,12 +29,12 @@ def test_the_stored_map_is_what_the_notebooks_say_today():
     written = series.with_map(nbformat.read(START, 4))
     assert written == stored, "the map in 00 is old: run `python -m course series` in notebooks/"
     tables = [cell.source for cell in stored.cells if cell.source.startswith(series.MAP)]
-    drawings = [cell.outputs for cell in stored.cells if cell.source.rstrip().endswith(series.DRAWING)]
-    assert len(tables) == 1 and [len(outputs) for outputs in drawings] == [1]
+    tiles = [cell.outputs for cell in stored.cells if cell.source.rstrip().endswith(series.TILES)]
+    assert len(tables) == 1 and [len(outputs) for outputs in tiles] == [1]
 
 
 def test_every_notebook_stands_in_one_part_with_its_sentence_and_minutes():
-    lessons = series.read_series()
+    lessons = read_series()
     lines = series.table(lessons).splitlines()
     assert [lesson.file for lesson in lessons] == [path.name for path in NOTEBOOKS]
     for lesson in lessons:
@@ -55,13 +56,13 @@ def test_a_change_in_a_first_cell_reaches_the_map(tmp_path):
     start = series.with_map(nbformat.read(START, 4), tmp_path)
     (table,) = [cell.source for cell in start.cells if cell.source.startswith(series.MAP)]
     assert table.count("| 987 |") == 1 and "Two:" not in table
-    (drawing,) = [cell.outputs[0].data for cell in start.cells if cell.source.rstrip().endswith(series.DRAWING)]
-    assert drawing["text/plain"].count("builds on") == 5  # the title and four notebooks
-    assert NOTEBOOKS[4].name[:2] not in re.findall(r"\b(\d\d) ", drawing["text/plain"])
+    (tiles,) = [cell.outputs[0].data for cell in start.cells if cell.source.rstrip().endswith(series.TILES)]
+    assert "987 min" in tiles["text/html"] and tiles["text/html"].count("<small>") == 4
+    assert tiles["text/plain"].startswith("0 of 9 exercises solved, in 4 notebooks; go on with 00 Start here")
 
 
 def test_a_first_cell_that_says_too_little_is_named(tmp_path):
     path = tmp_path / START.name
     path.write_text(START.read_text(encoding="utf-8").replace("**Minutes:**", "**Hours:**"), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"the first cell of {START.name} must have a line '..Minutes:"):
-        series.read_series(tmp_path)
+        read_series(tmp_path)
