@@ -44,8 +44,6 @@ REASONS = {
     "backward runs in the calling thread, on its stream": "reentrant_parent single_threaded "
     "streaming_backwards_sync::end streaming_backwards_callback streaming_backwards_multiple",
     "the allocator's blocks are not simulated": "multigpu::test_memory_stats::end test_record_stream::end",
-    "CUDA graphs are not simulated": "graph_destroy",
-    "random numbers are not Philox's": "rng_state_offset",
     "compressed sparse layouts are not simulated": "weightcsr weightcsc",
     "C++ takes the tensors for CPU tensors": "composite_implicit_and multiple_dispatch_registrations foward_mode_ad "
     "multipledispatchcuda::test_view_copy lazy_clone overwrite_module",

@@ -134,9 +134,7 @@ def _buttons(asked: Question) -> Any:
 def _thanks(answer: str | None, kept: bool = True) -> str:
     """What stands below the buttons; kept: the answer is in the reader's file, and not in this kernel alone."""
     if answer is None:
-        words = "Choose, then run on."
-    elif kept:
-        words = f"Kept: {escape(answer)}. Now run on."
-    else:
-        words = f"Yours until this kernel ends: {escape(answer)}. Now run on."
-    return f"{STYLE}<i>{words}</i>"
+        return f"{STYLE}<i>Choose, then run on.</i>"
+    said = "Kept" if kept else "Yours until this kernel ends"
+    # A click makes the question's cell the current one, which the first Shift+Enter runs again.
+    return f"{STYLE}<i>{said}: {escape(answer)}. Press Shift+Enter twice: for the question, and for the run.</i>"
