@@ -21,13 +21,14 @@ QUESTIONS = (
     ),
     Question(
         "07.batch",
-        "On one GPU a script with `batch_size=4` takes 25 steps for its 100 rows. On four GPUs each rank makes the "
-        "same `DataLoader`, with a `DistributedSampler`. How many steps does an epoch take now?",
-        ("100", "25", "7"),
+        "The `DataLoader` of a script has `batch_size=4`, and there are two GPUs. How many rows are behind one "
+        "`optimizer.step()`, under DataParallel and under DDP?",
+        ("DataParallel 4, DDP 4", "DataParallel 4, DDP 8", "DataParallel 8, DDP 8"),
     ),
     Question(
-        "07.buffers",
-        "Each of two ranks has seen 5 of the 10 digits. From which mean does the next forward of rank 1 start?",
-        ("its own digits'", "rank 0's digits'", "all ten digits'"),
+        "07.overflow",
+        "Two ranks train in float16 with DDP and a GradScaler each. The gradients of rank 1 overflow, those of rank 0 "
+        "would not. Who leaves out the step?",
+        ("none", "rank 1", "both ranks"),
     ),
 )

@@ -1,5 +1,7 @@
 """Numbers and statements in the prose of notebook 07 that no output shows, computed and run again."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,13 +11,13 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 
 from course.kit.files import SCRIPTS
-from course.kit.ranks import RanksFailed, ranks
+from course.kit.ranks import ranks
 from course.lessons.nb07.puzzles.normalise import normalise
 
 pytestmark = pytest.mark.virtual_gpus(2)
 
 
-def test_weights_and_buffers_are_those_of_rank_0_also_in_eval_mode():
+def test_weights_and_buffers_are_those_of_rank_0():
     class Counts(nn.Module):
         def __init__(self):
             super().__init__()
@@ -27,17 +29,14 @@ def test_weights_and_buffers_are_those_of_rank_0_also_in_eval_mode():
 
     def look():
         net = Counts().cuda()
-        ddp, own = DistributedDataParallel(net).eval(), float(distributed.get_rank())
+        ddp, own = DistributedDataParallel(net), float(distributed.get_rank())
         begins_with = net.weight.item()
         net.seen += own
         ddp(torch.ones(1).cuda())
         return begins_with, net.seen.item()
 
     assert ranks(2)(look)() == [(0.0, 0.0), (0.0, 0.0)]
-    assert says(
-        "07", "DDP sends the buffers of rank 0 to all ranks before each forward of training, and also before the first"
-    )
-    assert says("07", "The first `ddp(x)` after a training step sends buffers, also in `eval()` mode.")
+    assert says("07", "Before a forward of training DDP sends those of rank 0 to all")
     assert says("07", "When DDP wraps a net, it sends the weights and buffers of rank 0 to all others")
 
 
@@ -53,10 +52,7 @@ def test_sync_batch_norm_is_the_exercise_and_one_process():
     expected = F.batch_norm(rows, None, None, training=True)
     torch.testing.assert_close(by_hand, expected)
     torch.testing.assert_close(torchs, expected)
-    refused = ranks(2, device="cpu")(lambda: nn.SyncBatchNorm(1)(rows))
-    with pytest.raises(RanksFailed, match="SyncBatchNorm expected input tensor to be on GPU"):
-        refused()
-    assert says("07", "It asks for GPUs, and virtual ones will do.")
+    assert says("07", "`nn.SyncBatchNorm` takes those of all ranks.")
 
 
 def test_a_sum_over_four_ranks_gives_a_quarter():
@@ -70,45 +66,61 @@ def test_a_sum_over_four_ranks_gives_a_quarter():
     assert says("07", "two ranks give half of the gradient of one process, and four give a quarter")
 
 
-def test_no_sync_around_backward_alone_sends_every_time():
-    def messages(around_forward):
-        ddp, sent = DistributedDataParallel(nn.Linear(1, 1)), []
+def counted(ddp):
+    """The indices of the buckets that `ddp` sends from now on."""
+    sent = []
 
-        def send(state, bucket):
-            sent.append(bucket.index())
-            return allreduce_hook(distributed.group.WORLD, bucket)
+    def send(state, bucket):
+        sent.append(bucket.index())
+        return allreduce_hook(distributed.group.WORLD, bucket)
 
-        ddp.register_comm_hook(None, send)
-        if around_forward:
-            with ddp.no_sync():
-                ddp(torch.ones(1, 1)).sum().backward()
-        else:
+    ddp.register_comm_hook(None, send)
+    return sent
+
+
+def test_the_forward_decides_whether_backward_sends():
+    def messages(how):
+        ddp = DistributedDataParallel(nn.Linear(1, 1))
+        sent = counted(ddp)
+        with ddp.no_sync() if how == "around both" else nullcontext():
             loss = ddp(torch.ones(1, 1)).sum()
-            with ddp.no_sync():
+            if how == "flag":
+                ddp.require_backward_grad_sync = False
+            with ddp.no_sync() if how == "around backward" else nullcontext():
                 loss.backward()
         return len(sent)
 
     on_ranks = ranks(2, device="cpu")(messages)
-    assert (on_ranks(True), on_ranks(False)) == ([0, 0], [1, 1])
-    assert says("07", "For the same reason `no_sync` belongs around forward *and* backward.")
+    assert on_ranks("around both") == [0, 0]
+    assert on_ranks("around backward") == on_ranks("flag") == [1, 1]
+    assert says("07", "so `no_sync` belongs around forward *and* backward.")
+    assert says("07", "as `require_backward_grad_sync` did in a script of 2024, comes one micro-batch late")
 
 
-def test_the_first_step_has_one_bucket_and_the_default_is_25_mib():
-    def buckets():
-        net = nn.Sequential(nn.Linear(30, 30), nn.Linear(30, 30))
-        ddp, sent = DistributedDataParallel(net, bucket_cap_mb=0.001), []
+def test_the_compiler_cuts_its_graph_where_buckets_end():
+    def graphs(wrapped):
+        compiled = []
 
-        def send(state, bucket):
-            sent.append(bucket.index())
-            return allreduce_hook(distributed.group.WORLD, bucket)
+        def backend(graph, inputs):
+            compiled.append(graph)
+            return graph.forward
 
-        ddp.register_comm_hook(None, send)
-        for _ in range(2):
-            ddp(torch.ones(1, 30)).sum().backward()
-        return sent, DistributedDataParallel(nn.Linear(1, 1)).bucket_bytes_cap
+        net = nn.Sequential(*(nn.Linear(30, 30) for _ in range(3)))
+        ddp = DistributedDataParallel(net, bucket_cap_mb=0.001)
+        torch.compile(ddp if wrapped else net, backend=backend)(torch.ones(1, 30)).sum().backward()
+        return len(compiled)
 
-    assert ranks(2, device="cpu")(buckets)() == [([0, 0, 1], 25 * 2**20)] * 2
-    assert says("07", "*Today* (torch 2.11 to 2.15) the first step of a run has a single bucket.")
+    on_ranks = ranks(2, device="cpu")(graphs)
+    assert on_ranks(False) == [1, 1]
+    assert on_ranks(True) == [3, 3]
+    assert says("07", "wrap first, then `torch.compile(ddp)`. Then the compiler cuts its graph where DDP's buckets end")
+
+
+def test_a_bucket_has_25_mib_by_default():
+    def size():
+        return DistributedDataParallel(nn.Linear(1, 1)).bucket_bytes_cap
+
+    assert ranks(2, device="cpu")(size)() == [25 * 2**20] * 2
     assert says("07", "into *buckets*, of 25 MiB by default")
 
 
