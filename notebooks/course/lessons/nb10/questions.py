@@ -17,9 +17,9 @@ QUESTIONS = (
     ),
     Question(
         "10.kinds",
-        "The same net and the same rows for each rank, on four ranks. What takes as much memory under `fully_shard` "
-        "as it does under DDP?",
-        ("the gradients", "the optimizer's state", "the activations", "nothing: all of it is a quarter"),
+        "Five plans for the same net, with as many rows on each of four ranks. Compared with DDP, under which of the "
+        "other four do the activations take less memory?",
+        ("all four", "offloaded and recomputed", "recomputed"),
     ),
     Question(
         "10.early",

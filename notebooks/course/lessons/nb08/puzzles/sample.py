@@ -150,7 +150,7 @@ def every_picture_on_each_rank(pictures: int, world_size: int, rank: int, epoch:
 @wrong(recognise=partial(_first_fault, UNEVEN))
 def uneven_rows(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
     """the ranks get different numbers of pictures here. Then one has a step more than the other and waits in it, as in
-    the first cell of the notebook.
+    the first cell of notebook 08.
 
     Source: m2lines/Samudra pull request 557, 2026
     """
