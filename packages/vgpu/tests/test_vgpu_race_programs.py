@@ -1,14 +1,17 @@
-"""The detector of races on programs that were written before it: see races/racy.py and races/clean.py."""
+"""The detector of races on programs that were written without it: see races/racy.py, clean.py and unseen.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch.distributed as dist
-from races import clean, racy
+from races import clean, racy, unseen
 
 import vgpu
+
+RACY = [*racy.PROGRAMS, *unseen.PROGRAMS]
 
 
 @pytest.fixture(autouse=True)
@@ -20,14 +23,14 @@ def machine() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("program", racy.PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", RACY, ids=lambda program: program.__name__)
 def test_a_race_is_found(program: Callable[[bool], None]) -> None:
     with pytest.raises(vgpu.RaceError, match="repair: ") as found, vgpu.races():
         program(repaired=False)
-    assert str(found.value).count(f" in {program.__name__}: ") >= 2
+    assert str(found.value).count(f" {Path(program.__code__.co_filename).name}:") >= 2
 
 
-@pytest.mark.parametrize("program", racy.PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", RACY, ids=lambda program: program.__name__)
 def test_the_repaired_program_is_clean(program: Callable[[bool], None]) -> None:
     with vgpu.races(error=False) as found:
         program(repaired=True)

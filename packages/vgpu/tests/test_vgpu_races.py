@@ -109,6 +109,49 @@ def test_the_error_names_the_tensor_the_streams_and_the_repair() -> None:
         assert part in said, said
 
 
+class TestArrays:
+    """NumPy writes to pinned memory, of which no operator tells: the detector compares what is there."""
+
+    @pytest.fixture
+    def frames(self) -> torch.Tensor:
+        pytest.importorskip("numpy", reason="the array is one of NumPy")
+        return torch.full((2, 4), torch.nan).pin_memory()
+
+    def test_a_write_during_a_copy_is_found_when_the_host_waits(self, frames: torch.Tensor) -> None:
+        with pytest.raises(vgpu.RaceError, match="through an array of NumPy") as found, vgpu.races():
+            array = frames.numpy()
+            frames.to("cuda", non_blocking=True)
+            array[1] = 1
+            torch.cuda.synchronize()
+        assert "reads float32 (2, 4) on the host" in str(found.value) and "synchronize()" in str(found.value)
+
+    def test_writes_during_copies_to_the_host_are_found_at_the_end_of_the_block(self, frames: torch.Tensor) -> None:
+        values = torch.ones(2, 4, device="cuda")
+        with vgpu.races(error=False) as found:
+            array = frames.numpy()
+            for row, value in zip(frames, values, strict=True):
+                row.copy_(value, non_blocking=True)
+            array[:] = 2
+        assert len(found) == 2 and all("copy_ writes float32 (4,) on the host" in str(one) for one in found)
+
+    def test_what_was_waited_for_and_what_is_not_copied_may_be_written(self, frames: torch.Tensor) -> None:
+        with vgpu.races():
+            array, copied = frames.numpy(), torch.cuda.Event()
+            frames[:, :2].to("cuda", non_blocking=True)
+            copied.record()
+            array[:, 2:] = 3
+            copied.synchronize()
+            array[:] = 4
+
+    def test_later_operators_on_the_stream_may_write_it(self, frames: torch.Tensor) -> None:
+        with vgpu.races():
+            array = frames.numpy()
+            on_gpu = frames.to("cuda", non_blocking=True)
+            frames.copy_(on_gpu.nan_to_num(1), non_blocking=True)
+            torch.cuda.synchronize()
+        assert array.tolist() == [[1.0] * 4] * 2
+
+
 def test_after_the_block_nobody_watches() -> None:
     def replaced() -> list[object]:
         return [

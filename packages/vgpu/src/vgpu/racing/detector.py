@@ -11,6 +11,7 @@ import torch
 from vgpu.machine.streams import Stream
 from vgpu.racing import report
 from vgpu.racing.accesses import Access, Memory
+from vgpu.racing.arrays import Arrays
 from vgpu.racing.clocks import HOST, Actor, Clocks, Known
 from vgpu.racing.delay import Delay, Late
 from vgpu.racing.regions import region_of, whole
@@ -70,6 +71,7 @@ class Detector:
         self._delay = delay
         self.races: list[report.RaceError] = []
         self._clocks = Clocks()
+        self._arrays = Arrays(self._clocks)
         self._memory: dict[int, Memory] = {}  # by the identity of the storage
         self._freed: dict[Actor, list[_Freed]] = {}
         self._lock = threading.RLock()  # memory may die in any thread, and in the middle of anything
@@ -77,6 +79,8 @@ class Detector:
     def launch(self, actor: Actor, name: str, touched: Iterable[Touched]) -> None:
         """An operator is given to a stream, or the host computes."""
         with self._lock:
+            touched = list(touched)
+            self._look_at_arrays([one.host for one in touched if one.ordinal is None and one.writes])
             if actor != HOST:
                 self._clocks.learn(actor, self._clocks.moment(HOST))  # it begins after all that the host has done
             step, frames = self._clocks.step(actor), users()
@@ -86,6 +90,8 @@ class Detector:
                 shape = report.shape_of(one.host, one.ordinal)
                 access = Access(actor, step, one.writes, region_of(one.host), name, shape, frames)
                 met = memory.add(access, self._clocks)
+                if one.ordinal is None and actor != HOST:
+                    self._arrays.used(one.host, access)
                 if met:
                     self.races.append(report.unordered(met[-1], access))
                 races += _steps(met)
@@ -102,12 +108,16 @@ class Detector:
     def wait(self, actor: Actor, moment: Known) -> None:
         """A stream, or the host, goes on after a moment."""
         with self._lock:
+            if actor == HOST:
+                self._look_at_arrays()
             self._clocks.learn(actor, moment)
         self._waited(actor, moment)
 
     def wait_for(self, actor: Actor, others: list[Actor]) -> None:
         """A stream, or the host, goes on after all that these were given so far."""
         with self._lock:
+            if actor == HOST:
+                self._look_at_arrays()
             moment = self._clocks.all_of(others)
             self._clocks.learn(actor, moment)
         self._waited(actor, moment)
@@ -187,11 +197,25 @@ class Detector:
     def end(self) -> Known:
         """The moment at which all is done."""
         with self._lock:
+            self._look_at_arrays()
             return self._clocks.all_of(self._clocks.actors)
 
     def knows(self, storage: torch.UntypedStorage) -> bool:
         """Whether an operator has touched a storage."""
         return storage._cdata in self._memory
+
+    def share(self, storage: torch.UntypedStorage) -> None:
+        """The program has an array of NumPy over pinned memory, through which it may write."""
+        with self._lock:
+            if self._delay is None:  # a copy that is late takes what is there by then, so such a race changes numbers
+                self._arrays.share(storage)
+
+    def _look_at_arrays(self, written: Iterable[torch.Tensor] = ()) -> None:
+        """Find what the program has written since, but for what an operator writes now."""
+        for tensor in written:
+            self._arrays.written(tensor)
+        for access in self._arrays.changed():
+            self.races.append(report.changed(access, users()))
 
     def forget(self, key: int) -> None:
         """Memory of the host is gone; its allocator waits for all copies by itself."""

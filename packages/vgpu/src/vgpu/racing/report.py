@@ -37,6 +37,17 @@ def unordered(earlier: Access, later: Access) -> RaceError:
     )
 
 
+def changed(access: Access, frames: Frames) -> RaceError:
+    """Memory of the host that was written without an operator while a stream may still use it."""
+    return RaceError(
+        "race: nothing orders two accesses to the same memory\n"
+        f"  first  {_line(access)}\n{told(access.frames)}\n"
+        f"  then   the host writes it, through an array of NumPy, before\n{told(frames)}\n"
+        "  repair: let the host wait before it writes, by event.synchronize() or torch.cuda.synchronize(), or copy "
+        "without non_blocking=True"
+    )
+
+
 def reused(pending: Access, freed: Frames, by: Actor, frames: Frames) -> RaceError:
     """Memory that the allocator may hand out again while a stream still uses it."""
     return RaceError(

@@ -126,8 +126,10 @@ class Watch:
 
     def done(self) -> None:
         """The block has ended without an error: let everything be done."""
+        end = self.detector.end()
+        self.raise_new()
         if self._delay is not None:
-            self._delay.end(self.detector.end())
+            self._delay.end(end)
 
     def end(self) -> None:
         """Take them away."""
@@ -311,6 +313,7 @@ class Watch:
         def told(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             tell(*args, **kwargs, **({} if result is None or not isinstance(result, bool) else {"answer": result}))
+            self.raise_new()  # what the host has written before it waited
             return result
 
         return told
@@ -344,6 +347,8 @@ class Watch:
         def told(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             if type(tensor) is torch.Tensor:
                 self.host(function.__name__, [tensor], written=frozenset())
+                if function.__name__ != "tolist" and pinned.is_pinned(tensor.untyped_storage()):
+                    self.detector.share(tensor.untyped_storage())
             return function(tensor, *args, **kwargs)
 
         return told
