@@ -1,4 +1,4 @@
-"""Plans for dividing a training over GPUs: what the fullest GPU holds, against its memory, and what it sends."""
+"""Plans for dividing a training over GPUs: what a GPU holds, against its memory, and how long a step takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from course.kit.figures.palette import KIND_COLOURS
 from course.kit.figures.svg import FAINT, INK, Canvas, Figure
 
-TOP, ROW, BAR, LENGTH, LETTER, SENT = 92, 40, 26, 380, 6.6, 190
+TOP, ROW, BAR, LENGTH, LETTER, SENT = 92, 40, 26, 380, 6.6, 150
 CUT = 2.2  # bars end at so many times the memory; what is longer is cut off
 GIGA = 1e9
 
 
 @dataclass(frozen=True)
 class Plan:
-    """held: part -> bytes on the fullest GPU; sent: bytes that it sends in one step; note: what else it costs."""
+    """held: part -> bytes on the fullest GPU; sent: bytes that it sends in one step; sends, step: seconds of both."""
 
     held: Mapping[str, float]
-    sent: float
-    note: str = ""
+    sent: float = 0.0
+    sends: float = 0.0
+    step: float = 0.0
 
     @property
     def total(self) -> float:
@@ -47,7 +48,7 @@ def plan_bars(plans: Mapping[str, Plan], memory: float, title: str) -> Figure:
         x += 40 + LETTER * len(part)
     beside = left + LENGTH + 12
     canvas.text(beside, 78, "one GPU holds", size=12, fill=FAINT)
-    canvas.text(beside + 108, 78, "and sends in a step", size=12, fill=FAINT)
+    canvas.text(beside + 108, 78, "a step takes", size=12, fill=FAINT)
     for row, (name, plan) in enumerate(plans.items()):
         y = TOP + row * ROW
         fits = plan.total <= memory
@@ -55,8 +56,8 @@ def plan_bars(plans: Mapping[str, Plan], memory: float, title: str) -> Figure:
         _draw_bar(canvas, plan, left, y, LENGTH / most)
         canvas.text(beside, y + 12, gigabytes(plan.total), size=13, font_weight="bold")
         canvas.text(beside, y + 27, "fits" if fits else "too much", size=12, fill=INK if fits else FAINT)
-        canvas.text(beside + 108, y + 12, gigabytes(plan.sent) if plan.sent else "nothing", size=13)
-        canvas.text(beside + 108, y + 27, plan.note, size=12, fill=FAINT)
+        canvas.text(beside + 108, y + 12, f"{plan.step:.2f} s", size=13, font_weight="bold")
+        canvas.text(beside + 108, y + 27, f"sends for {plan.sends:.2f} s", size=12, fill=FAINT)
     x = left + LENGTH * memory / most
     canvas.line(x, TOP - 8, x, TOP + ROW * len(plans) - 6, stroke_width=2, stroke_dasharray="6 3")
     canvas.text(x, TOP - 13, f"memory: {gigabytes(memory)}", size=12, anchor="middle")
@@ -84,6 +85,6 @@ def _describe(plans: Mapping[str, Plan], memory: float) -> str:
     for name, plan in plans.items():
         parts = ", ".join(f"{part} {gigabytes(size)}" for part, size in plan.held.items())
         ends = "fits" if plan.total <= memory else "is too much"
-        note = f", {plan.note}" if plan.note else ""
-        told.append(f"{name}: {parts}; {gigabytes(plan.total)} {ends}; sends {gigabytes(plan.sent)}{note}")
+        seconds = f"in seconds: a step {plan.step:.2f}, sending {plan.sends:.2f}"
+        told.append(f"{name}: {parts}; {gigabytes(plan.total)} {ends}; {seconds}")
     return f"A GPU has {gigabytes(memory)}. " + ". ".join(told) + "."

@@ -21,15 +21,9 @@ QUESTIONS = (
         ("row 1", "rows 0 to 1", "rows 2 to 3", "rows 0 to 3"),
     ),
     Question(
-        "11.multiplies",
-        "A linear layer, a batch of ten rows in all, two GPUs. Under which plan does one GPU compute the fewest "
-        "products of two numbers?",
-        ("DDP", "FSDP", "tensor", "all three: equally many"),
-    ),
-    Question(
-        "11.pipeline",
-        "A pipeline of two equal stages on two GPUs, and the batch goes through in one piece. How much faster than one "
-        "GPU is a step?",
-        ("twice", "1.5 times", "not at all"),
+        "11.network",
+        "FSDP divides the model over all 16 GPUs, HSDP over the eight of each machine. How long does a step of HSDP "
+        "take, compared with FSDP?",
+        ("as long", "about half as long", "about an eighth"),
     ),
 )

@@ -1,9 +1,8 @@
-"""Tiles of a tensor on GPUs, plans against a GPU's memory, and the timetable of a pipeline."""
+"""Tiles of a tensor on GPUs, and plans against a GPU's memory."""
 
 import pytest
 
 from course.kit.figures.palette import GPU_COLOURS, KIND_COLOURS, gpu_colour
-from course.lessons.nb11.pipeline_slots import pipeline_slots
 from course.lessons.nb11.plan_bars import LENGTH, Plan, gigabytes, plan_bars
 from course.lessons.nb11.tensor_tiles import Tile, tensor_tiles
 
@@ -15,8 +14,8 @@ def rows_of(gpu):
     return Tile(SQUARE[gpu : gpu + 1], top=gpu)
 
 
-def plan(weights, activations, sent=0.0, note=""):
-    return Plan(dict(zip(PARTS, (weights, activations), strict=True)), sent, note)
+def plan(weights, activations, sends=0.0, step=0.0):
+    return Plan(dict(zip(PARTS, (weights, activations), strict=True)), sends=sends, step=step)
 
 
 def test_every_tile_has_the_colour_of_its_gpu_and_the_numbers_it_holds():
@@ -40,10 +39,10 @@ def test_tiles_that_are_none_or_leave_the_tensor_are_refused(tiles):
         tensor_tiles({"Shard(1)": tiles}, (4, 4), "wrong")
 
 
-def test_plans_say_what_fits_and_what_is_sent():
-    drawn = plan_bars({"DDP": plan(8e9, 4e9, 6e9), "FSDP": plan(2e9, 4e9, 9e9, "a note")}, 10e9, "two plans")
-    assert "12.0 GB is too much; sends 6.0 GB" in drawn.description
-    assert "6.0 GB fits; sends 9.0 GB, a note" in drawn.description
+def test_plans_say_what_fits_and_how_long_a_step_takes():
+    drawn = plan_bars({"DDP": plan(8e9, 4e9, 0.5, 0.5), "FSDP": plan(2e9, 4e9, 0.75, 1.25)}, 10e9, "two plans")
+    assert "12.0 GB is too much; in seconds: a step 0.50, sending 0.50" in drawn.description
+    assert "6.0 GB fits; in seconds: a step 1.25, sending 0.75" in drawn.description
     assert "too much" in drawn.markup and ">fits</text>" in drawn.markup and ">memory: 10.0 GB</text>" in drawn.markup
 
 
@@ -66,15 +65,3 @@ def test_plans_without_parts_or_memory_are_refused(plans, memory):
 
 def test_sizes_are_told_in_gigabytes_or_megabytes():
     assert [gigabytes(size) for size in (12.34e9, 1e8, 0.99e8, 0)] == ["12.3 GB", "0.1 GB", "99.0 MB", "0.0 MB"]
-
-
-def test_a_timetable_counts_its_idle_slots():
-    stages = [[("F", 0), None, None, ("B", 0)], [None, ("F", 0), ("B", 0), None]]
-    drawn = pipeline_slots(stages, "two stages")
-    assert "cuda:0: F0 - - B0; cuda:1: - F0 B0 -; idle: 4 of 8 slots." in drawn.description
-    assert drawn.markup.count(">F0</text>") == drawn.markup.count(">B0</text>") == 2
-
-
-def test_stages_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="equally many slots"):
-        pipeline_slots([[None], [None, None]], "wrong")
