@@ -192,6 +192,8 @@ def test_a_suite_that_never_heard_of_them(suite):
         line for line in named if any(name in line for name in ("test_network:", "test_cpu_only:", "test_two:"))
     ]
     assert SAID in lines and done.returncode == 1
+    why = "--vgpus-no-skips found 6 tests skipped that ask for GPUs; --vgpus-strict found 2 tests that met what is not"
+    assert f"FAILED vgpu - {why} simulated" in lines
     assert list(suite.glob("vgpu-record-*")) == []
 
 
@@ -221,9 +223,10 @@ def test_a_run_fails_where_too_few_tests_ran_on_gpus(tmp_path):
     (tmp_path / "test_few.py").write_text(FEW)
     done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "2")
     assert done.returncode == 1 and "2 passed" in done.stdout
-    assert "vgpu: 1 test ran on virtual GPUs, fewer than --vgpus-min 2" in done.stdout.splitlines()
+    assert "FAILED vgpu - 1 test ran on virtual GPUs, and --vgpus-min asks for 2" in done.stdout.splitlines()
     done = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-min", "1")
     assert done.returncode == 0 and "vgpu: 1 test ran on virtual GPUs" in done.stdout.splitlines()
+    assert "FAILED" not in done.stdout
 
 
 @pytest.mark.exhaustive
@@ -337,6 +340,76 @@ def test_each_test_begins_with_contexts_that_are_alive_and_ends_with_a_wait(tmp_
     assert "4 passed, 2 xfailed" in run.stdout, run.stdout + run.stderr
 
 
+_LAUNCHED = r"The kernel that failed was launched by\nE +test_it\.py:{} in test_waits_for_nothing: torch\.zeros"
+DEAD = """
+import pytest, torch
+import torch.multiprocessing as mp
+
+def lookup():
+    return torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+
+def test_compares():
+    with pytest.raises(torch.AcceleratorError):
+        lookup().sum().item()
+    assert False
+
+def test_waits_for_nothing():
+    torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]
+
+def work(rank):
+    lookup().sum().item()
+
+def test_spawned():
+    mp.spawn(work, nprocs=1)
+
+def test_expects_it():
+    with pytest.raises(torch.AcceleratorError):
+        lookup().sum().item()
+
+def test_fails_for_a_reason_of_its_own():
+    assert torch.ones(1, device="cuda").item() == 2
+"""
+
+
+def test_the_summary_says_whose_context_was_dead_and_which_line_launched_the_kernel(tmp_path):
+    (tmp_path / "test_it.py").write_text(DEAD)
+    run = run_pytest(tmp_path, "--vgpus", "1")
+    by = "a kernel failed on cuda:0, launched by test_it.py"
+    named = [line.removeprefix("test_it.py::") for line in run.stdout.splitlines() if by in line]
+    index = 'torch.zeros(3, device="cuda")[torch.tensor([5], device="cuda")]'
+    assert named == [
+        f"test_compares: {by}:6 in lookup: return {index}",
+        f"test_waits_for_nothing: {by}:14 in test_waits_for_nothing: {index}",
+        f"test_spawned: {by}:6 in lookup: return {index}",
+    ], run.stdout
+    assert re.search(_LAUNCHED.format(14), run.stdout)
+    assert "4 failed, 1 passed" in run.stdout
+
+
+def test_a_notice_and_a_race_name_lines_of_the_program_alone(tmp_path):
+    program = """
+import torch
+
+def test_ranks(vgpu_ranks):
+    assert vgpu_ranks(torch.distributed.get_rank)() == [0, 1]
+
+def test_race():
+    x = torch.zeros(3, device="cuda")
+    x.add_(1)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        x.add_(1)
+"""
+    (tmp_path / "test_it.py").write_text(program)
+    run = run_pytest(tmp_path, "--vgpus", "2", "--vgpus-races")
+    assert "test_it.py:5: Notice: virtual GPUs have no NCCL" in run.stdout, run.stdout
+    lines = [line.removeprefix("E").strip() for line in run.stdout.splitlines()]
+    told = lines[next(number for number, line in enumerate(lines) if line.startswith("first  add_")) :]
+    assert [line for line in told if re.match(r"\S+:\d+ in ", line)] == [
+        "test_it.py:9 in test_race: x.add_(1)",
+        "test_it.py:11 in test_race: x.add_(1)",
+    ]
+
+
 def test_the_machine_of_one_test_ends_with_a_wait_too(tmp_path):
     program = """
 import torch
@@ -347,6 +420,7 @@ def test_waits_for_nothing(virtual_gpus):
     (tmp_path / "test_it.py").write_text(program)
     run = run_pytest(tmp_path)
     assert re.search(r"1 passed,.* 1 error", run.stdout) and "device-side assert triggered" in run.stdout, run.stdout
+    assert re.search(_LAUNCHED.format(5), run.stdout), run.stdout
 
 
 def test_errors_at_their_line_are_a_choice_of_the_session(tmp_path):

@@ -81,8 +81,13 @@ def disagreements(rank: int) -> None:
         ("allreduce of float64", lambda: dist.all_reduce(ones.double() if rank else ones)),
         ("reduction MAX", lambda: dist.all_reduce(ones, dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM)),
         (
-            "rank 0: allreduce of float32, 4 elements, reduction SUM, root 0\nrank 1: broadcast of float32",
+            f"rank 0: allreduce of float32, 4 elements{', reduction SUM' * SEES_REDUCTIONS}\n"
+            "rank 1: broadcast of float32, 4 elements, root 0",
             lambda: dist.broadcast(ones, 0) if rank else dist.all_reduce(ones),
+        ),
+        (
+            "rank 0: barrier\nrank 1: broadcast of float32, 4 elements, root 0",
+            lambda: dist.broadcast(ones, 0) if rank else dist.barrier(),
         ),
         ("root 1", lambda: dist.broadcast(ones, rank)),
         (

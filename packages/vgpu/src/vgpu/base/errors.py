@@ -6,10 +6,12 @@ import functools
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from types import FrameType
 
 import torch
 
-from vgpu.base import record
+from vgpu.base import program, record
 
 LEGACY_NAMES = {
     torch.float16: "Half",
@@ -44,20 +46,20 @@ def note(text: str, kind: type[Warning] = Notice) -> None:
         kind: a class of warnings; PyTorch's own, where a GPU would say the same.
     """
     try:
-        warnings.warn(text, kind, stacklevel=_frames(("torch.", "vgpu.")))
+        warnings.warn(text, kind, stacklevel=_level(program.is_own))
     except Notice:  # warnings are errors in this program: a line has to do
         print(f"vgpu: {text}", file=sys.stderr)
 
 
 def warn(text: str) -> None:
     """Warn at the line of Python that called C++, which may be one of PyTorch's, as C++ does."""
-    warnings.warn(text, stacklevel=_frames(("vgpu.",)))
+    warnings.warn(text, stacklevel=_level(lambda frame: not frame.f_globals.get("__name__", "").startswith("vgpu.")))
 
 
-def _frames(inside: tuple[str, ...]) -> int:
-    """How far up the stack the caller's caller is that belongs to none of these packages."""
+def _level(is_wanted: Callable[[FrameType], bool]) -> int:
+    """How far up the stack the first frame is that is wanted."""
     level, frame = 0, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
+    while frame.f_back is not None and not is_wanted(frame):
         level, frame = level + 1, frame.f_back
     return level + 1
 

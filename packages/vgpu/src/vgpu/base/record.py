@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = "VGPUS_RECORD"
 TEST = "PYTEST_CURRENT_TEST"
-USED, NOT_SIMULATED, SKIPPED = "used", "not simulated", "skipped"
+USED, NOT_SIMULATED, SKIPPED, ENDED = "used", "not simulated", "skipped", "ended"
 
 _written: set[tuple[str, str, str]] = set()  # by this process: memory.py tells it often
 
@@ -28,8 +28,8 @@ def write(kind: str, what: str = "", test: str | None = None) -> None:
     """Add a line about the test that is running, if a test run wants to know.
 
     Args:
-        kind: `USED`, `NOT_SIMULATED` or `SKIPPED`.
-        what: what was not simulated, or why it was skipped.
+        kind: `USED`, `NOT_SIMULATED`, `SKIPPED` or `ENDED`.
+        what: what was not simulated, why it was skipped, or where its context ended.
         test: the node id, where it is not that of the running test.
     """
     folder = os.environ.get(FOLDER)

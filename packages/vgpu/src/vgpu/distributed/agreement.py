@@ -31,9 +31,9 @@ class Call(NamedTuple):
     """What one rank is about to do."""
 
     name: str
-    dtype: torch.dtype | None
-    reduction: int
-    root: int
+    dtype: torch.dtype | None  # None where it sends nothing
+    reduction: int  # -1 where it has none, or nobody can know
+    root: int  # -1 where it has none
     ordinal: int
     gives: list[int]  # elements, to each rank
     takes: list[int]  # from each rank
@@ -121,19 +121,25 @@ def _check_communicators(found: groups.Route, gpus: tuple[int, ...]) -> None:
 
 
 def _differ(told: list[list[int]], names: list[str]) -> RuntimeError:
-    lines = [f"rank {rank}: {names[rank].strip('_')}{_described(row, len(told))}" for rank, row in enumerate(told)]
+    lines = [f"rank {rank}: {_described(names[rank], row, len(told))}" for rank, row in enumerate(told)]
     return RuntimeError(
         "simulated only: the ranks of this group do not call the same collective. On GPUs NCCL would hang or give "
         "wrong numbers.\n" + "\n".join(lines)
     )
 
 
-def _described(row: list[int], size: int) -> str:
+def _described(name: str, row: list[int], size: int) -> str:
     dtype, reduction, root = row[1 : _HEAD - 1]
     gives, takes = row[_HEAD : _HEAD + size], row[_HEAD + size :]
-    kind = "" if dtype < 0 else f" of {str(_DTYPES[dtype]).removeprefix('torch.')}"
-    counts = f"{gives[0]} elements" if len({*gives, *takes}) == 1 else f"gives {gives} and takes {takes} elements"
-    return f"{kind}, {counts}, reduction {_reduction(reduction)}, root {root}"
+    told = [name.strip("_")]
+    if dtype >= 0:
+        counts = f"{gives[0]} elements" if len({*gives, *takes}) == 1 else f"gives {gives} and takes {takes} elements"
+        told = [f"{told[0]} of {str(_DTYPES[dtype]).removeprefix('torch.')}", counts]
+    if reduction >= 0:
+        told.append(f"reduction {_reduction(reduction)}")
+    if root >= 0:
+        told.append(f"root {root}")
+    return ", ".join(told)
 
 
 def _reduction(number: int) -> Any:

@@ -42,6 +42,11 @@ def install(patches: Patches) -> None:
     leaving.install(patches)
 
 
+def note_gloo() -> None:
+    """Say once whose place gloo takes."""
+    errors.note("virtual GPUs have no NCCL: this process group communicates over gloo")
+
+
 def _copied(options: Any, memo: dict) -> Any:
     """The options of a group over gloo, of which PyTorch itself makes no copies."""
     made = type(options)()
@@ -104,7 +109,7 @@ def _stand_in(c10d: Any) -> type:
             name = getattr(options, "group_id", None) or options.group_name
             with leaving.of_group(name, store, rank, size, options.global_ranks_in_group, timeout):
                 super().__init__(store, rank, size, timeout=timeout)
-            errors.note("virtual GPUs have no NCCL: this process group communicates over gloo")
+            note_gloo()
 
         def eager_connect_single_device(self, device: Any) -> None:
             """Gloo has connected its ranks already."""

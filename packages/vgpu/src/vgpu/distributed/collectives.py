@@ -60,9 +60,13 @@ class Collective:
 
     def described(self, args: list) -> str:
         """The name of this call, with the shape of what it sends."""
-        one = next(leaves(args[: self.group]), None)
+        one = next(self._sent(args), None)
         of = "" if one is None else f" of {tuple(one.shape)} {str(one.dtype).removeprefix('torch.')}"
         return self.name.strip("_") + of
+
+    def _sent(self, args: list) -> Iterator[torch.Tensor]:
+        """Its tensors; that of a barrier is PyTorch's own, and nobody reads it."""
+        return leaves([] if self.name == "barrier" else args[: self.group])
 
     def is_waited_for(self, args: list) -> bool:
         """True where the caller waits for the work that it gets, at once or later."""
@@ -94,16 +98,16 @@ class Collective:
         return args, found
 
     def _by_nccls_rules(self, args: list, found: groups.Route, ordinal: int) -> None:
-        tensors = list(leaves(args[: self.group]))
+        tensors = list(self._sent(args))
         for one in tensors:
             _check(one, self.name)
         if found.bound is not None and found.bound.index != ordinal and self.name != "barrier":
             raise dist.DistBackendError(_NOT_BOUND)
-        kind = 0
+        kind = -1
         if self.reduces is not None and not self.functional:
             args[self.reduces], kind = reduction(args, self.reduces, tensors)
         if self.name not in _BETWEEN_TWO and found.size > 1:
-            root = args[self.root] if self.root is not None else 0
+            root = args[self.root] if self.root is not None else -1
             dtype = tensors[0].dtype if tensors else None
             gives, takes = self._counts(args, found.size)
             agreement.check(found, agreement.Call(self.name, dtype, kind, root, ordinal, gives, takes))
@@ -172,7 +176,7 @@ def _dense(one: torch.Tensor) -> bool:
 def reduction(args: list, place: int, tensors: list[torch.Tensor]) -> tuple[Any, int]:
     """The reduction as gloo can do it, and its number. A factor is multiplied into the tensors at once."""
     if not hasattr(dist.ReduceOp, "unbox"):  # until torch 2.13 nobody can look into one that is boxed
-        return args[place], 0
+        return args[place], -1
     kinds = dist.ReduceOp.RedOpType
     kind, factor = dist.ReduceOp.unbox(args[place]).__getstate__()
     of_bools = bool(tensors) and tensors[0].dtype is torch.bool

@@ -10,13 +10,14 @@ import traceback
 import types
 from collections.abc import Iterator
 
+from vgpu.base import program
+
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 # What gloo and its stores say where a rank does not come, or is gone: each group, and each store, has its own words.
 _WAITED = re.compile(r"timed? ?out|timeout|Connection (closed|reset) by peer|gloo/transport", re.IGNORECASE)
 _TIME = re.compile(r"timed? ?out|timeout", re.IGNORECASE)
 _COLLECTIVES = "distributed_c10d.py", "_functional_collectives.py"
-_INSIDE = "torch.", "vgpu.", "threading.", "contextlib.", "functools."
 
 
 class Failures:
@@ -57,7 +58,7 @@ class Failures:
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         if isinstance(error, SystemExit):
             error = _caused(RuntimeError(f"rank {rank} called sys.exit({error.code!r})"), error)
-        elif isinstance(error, RuntimeError) and _WAITED.search(str(error)) and not _is_own(frames[-1]):
+        elif isinstance(error, RuntimeError) and _WAITED.search(str(error)) and not program.is_own(frames[-1]):
             kind = TimeoutError if _TIME.search(str(error)) else RuntimeError
             error = _caused(kind(self._who_waited(rank, frames)), error)
         error.add_note(f"on rank {rank} of {self.size}, a thread of vgpu.ranks")
@@ -86,15 +87,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _is_own(frame: types.FrameType) -> bool:
-    """True for a line of the program, and not of PyTorch, of this package or of Python's own threads."""
-    return not f"{frame.f_globals.get('__name__', '')}.".startswith(_INSIDE)
-
-
 def _place(frames: list[types.FrameType]) -> str:
     """The collective that a stack is in, and the last line of it that belongs to the program."""
     names = [frame.f_code.co_name for frame in frames if frame.f_code.co_filename.endswith(_COLLECTIVES)]
     collectives = [name for name in names if name != "wrapper"]
-    last = next((frame for frame in reversed(frames) if _is_own(frame)), frames[-1])
+    last = next((frame for frame in reversed(frames) if program.is_own(frame)), frames[-1])
     line = f"{last.f_code.co_filename}:{last.f_lineno}, in {last.f_code.co_name}"
     return f"in {collectives[0]} ({line})" if collectives else f"at {line}"

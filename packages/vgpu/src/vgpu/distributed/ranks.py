@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import torch
 
 from vgpu.base.patches import Patches
-from vgpu.distributed import rank_failures, splits, worlds
+from vgpu.distributed import backends, rank_failures, splits, worlds
 from vgpu.machine import contexts, devices, rank_generators
 from vgpu.machine import ranks as threads
 
@@ -66,6 +66,8 @@ def ranks(
         def on_ranks(*args: Any, **kwargs: Any) -> list[T]:
             run = _Run(functools.partial(function, *args, **kwargs), size, backend, timeout)
             with _alone(size):
+                if "nccl" in (backend or ""):
+                    backends.note_gloo()  # here, since in a thread no line of the program is on the stack
                 return run.results()
 
         return on_ranks

@@ -7,11 +7,12 @@ happens: the error comes at the line that caused it, in the words of the CPU's k
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable
 
-from vgpu.base import errors
+from vgpu.base import errors, program, record
 from vgpu.machine import ranks
 
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
@@ -21,8 +22,17 @@ DEFAULT = LATE
 _ENDED = "a context has ended"
 _MOST = 1000  # lines of one kernel: CUDA's buffer for them is limited, too
 
+
+@dataclasses.dataclass
+class _End:
+    """How a context has ended: the lines that launched the kernel, and whether the host has noticed."""
+
+    frames: program.Frames
+    noticed: bool = False
+
+
 _chosen: list[str | None] = [None]
-_of_process: dict[int, bool] = {}  # devices whose context has ended, and whether the host has noticed
+_of_process: dict[int, _End] = {}  # by the devices whose context has ended
 watched: set[str] = set()  # why operators must say for which device they run and wait; mostly empty
 begin: list[Callable[[], None]] = []  # called when they must begin to: dispatch.py has them ask nothing until then
 
@@ -75,7 +85,7 @@ def forget_ranks() -> None:
     watch(_ENDED, bool(_of_process))
 
 
-def _ended() -> dict[int, bool]:
+def _ended() -> dict[int, _End]:
     return ranks.own("contexts", dict, _of_process)
 
 
@@ -90,16 +100,25 @@ def end(ordinal: int, lines: list[str], at_once: bool = False) -> None:
     ended = _ended()
     if ordinal not in ended:  # else no kernel runs any more
         print(*lines[:_MOST], sep="\n", file=sys.stderr, flush=True)
-        ended[ordinal] = False
+        ended[ordinal] = _End(program.users())
+        launched = next((f", launched by {program.one(frame)}" for frame in ended[ordinal].frames), "")
+        record.write(record.ENDED, f"a kernel failed on cuda:{ordinal}{launched}")
         watch(_ENDED, True)
     if at_once or os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
         reach(ordinal)
 
 
 def settle() -> None:
-    """Raise if the context of a device has ended and the host has not caught up with it."""
-    for ordinal in [ordinal for ordinal, noticed in _ended().items() if not noticed]:
-        reach(ordinal)
+    """Raise if the context of a device has ended and the host has not caught up with it.
+
+    No line of the program waits here, so the error says which ones launched the kernel.
+    """
+    for known in _ended().values():
+        if not known.noticed:
+            known.noticed = True
+            error = errors.device_assert()
+            error.add_note(f"The kernel that failed was launched by\n{program.told(known.frames)}")
+            raise error
 
 
 def has_ended(ordinal: int) -> bool:
@@ -109,7 +128,8 @@ def has_ended(ordinal: int) -> bool:
 
 def launch(ordinal: int) -> None:
     """Raise if the host knows that the context of a device has ended."""
-    if _ended().get(ordinal):
+    known = _ended().get(ordinal)
+    if known is not None and known.noticed:
         raise errors.device_assert() from None
 
 
@@ -117,5 +137,5 @@ def reach(ordinal: int) -> None:
     """Raise if the context of a device has ended: the host has caught up with it."""
     ended = _ended()
     if ordinal in ended:
-        ended[ordinal] = True
+        ended[ordinal].noticed = True
         raise errors.device_assert() from None

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class Run:
         self.used: set[str] = set()
         self.skipped: list[str] = []
         self.unsimulated: list[str] = []
+        self.ended: list[str] = []
+        self.failed: set[str] = set()
         if not self.is_worker:
             _sweep()
             self.folder = tempfile.mkdtemp(prefix=_PREFIX)
@@ -89,6 +91,10 @@ class Run:
                 record.write(record.SKIPPED, reason, item.nodeid)
         return report
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.skipped and _asks(_reason(report), "", _leading(*_place(report))):
             record.write(record.SKIPPED, _reason(report), report.nodeid)
@@ -103,35 +109,44 @@ class Run:
                 self.used.add(test)
                 continue
             line = f"{test}: {what}"
-            if not any(pattern.search(line) for pattern in expected):
+            if kind == record.ENDED:
+                self.ended += [line] * (test in self.failed)
+            elif not any(pattern.search(line) for pattern in expected):
                 (self.skipped if kind == record.SKIPPED else self.unsimulated).append(line)
         self.used -= {_test(line) for line in self.skipped}
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._fails():
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._why():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _fails(self) -> bool:
-        option = self.config.getoption
-        gates = (option("vgpus_no_skips") and self.skipped) or (option("vgpus_strict") and self.unsimulated)
-        return bool(gates) or self._too_few()
+    def _why(self) -> list[str]:
+        """The reasons for which the options of this plugin make the run fail."""
+        option, why = self.config.getoption, []
+        least = option("vgpus_min")
+        if least is not None and len(self.used) < least and not option("collectonly"):
+            why.append(f"{_tests(self.used)} ran on virtual GPUs, and --vgpus-min asks for {least}")
+        if option("vgpus_no_skips") and self.skipped:
+            why.append(f"--vgpus-no-skips found {_tests(self.skipped)} skipped that ask for GPUs")
+        if option("vgpus_strict") and self.unsimulated:
+            why.append(f"--vgpus-strict found {_tests(self.unsimulated)} that met what is not simulated")
+        return why
 
-    def _too_few(self) -> bool:
-        least = self.config.getoption("vgpus_min")
-        return least is not None and len(self.used) < least and not self.config.getoption("collectonly")
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        option = self.config.getoption
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
+        """Report below the list of the tests that failed, where the reasons of a run that fails are looked for."""
+        yield
+        option, why = self.config.getoption, "; ".join(self._why())
+        _list(terminalreporter, "failed after a kernel had failed (device-side assert)", self.ended)
         if option("vgpus_no_skips"):
             _list(terminalreporter, "skipped although they ask for GPUs (--vgpus-no-skips)", self.skipped)
         if option("vgpus_strict"):
             _list(terminalreporter, "met what virtual GPUs do not simulate (--vgpus-strict)", self.unsimulated)
-        told = [f"{len(self.used)} test{'s' * (len(self.used) != 1)} ran on virtual GPUs"]
-        if self._too_few():
-            told[0] += f", fewer than --vgpus-min {option('vgpus_min')}"
+        told = [f"{_tests(self.used)} ran on virtual GPUs"]
         if self.skipped:
             told.append(f"skipped although they ask for GPUs: {len(self.skipped)}")
         if self.unsimulated:
             told.append(f"met what is not simulated: {len({_test(line) for line in self.unsimulated})}")
-        terminalreporter.write_line(f"vgpu: {'; '.join(told)}", **({"red": True} if self._fails() else {}))
+        terminalreporter.write_line(f"vgpu: {'; '.join(told)}")
+        if why:
+            terminalreporter.write_line(f"FAILED vgpu - {why}", red=True)
 
 
 def _sweep() -> None:
@@ -146,6 +161,12 @@ def _sweep() -> None:
 
 def _test(line: str) -> str:
     return line.split(": ")[0]
+
+
+def _tests(lines: Iterable[str]) -> str:
+    """How many different tests the lines are about, in words."""
+    number = len({_test(line) for line in lines})
+    return f"{number} test{'s' * (number != 1)}"
 
 
 def _list(reporter: Any, title: str, lines: list[str]) -> None:

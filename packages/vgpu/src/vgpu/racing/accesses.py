@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from vgpu.base.program import Frames
 from vgpu.racing.clocks import Actor, Clocks
 from vgpu.racing.regions import Region, overlap
-from vgpu.racing.stacks import Frames
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import torch
 
+from vgpu.base.program import Frames, users
 from vgpu.machine.streams import Stream
 from vgpu.racing import report
 from vgpu.racing.accesses import Access, Memory
@@ -15,7 +16,6 @@ from vgpu.racing.arrays import Arrays
 from vgpu.racing.clocks import HOST, Actor, Clocks, Known
 from vgpu.racing.delay import Delay, Late
 from vgpu.racing.regions import region_of, whole
-from vgpu.racing.stacks import Frames, users
 
 SMALL = 1 << 20  # the allocator keeps blocks up to this size apart from larger ones
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from vgpu.base.program import Frames, told
 from vgpu.machine.streams import Stream
 from vgpu.racing.accesses import Access
 from vgpu.racing.clocks import HOST, Actor
-from vgpu.racing.stacks import Frames, told
 
 
 class RaceError(RuntimeError):
