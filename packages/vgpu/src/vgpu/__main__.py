@@ -17,7 +17,7 @@ import torch  # noqa: F401  first: startup.py may wait for it, and must find non
 from vgpu import __version__, switch
 from vgpu.machine import profiles, rng
 from vgpu.racing import watch
-from vgpu.starting import autostart, banner
+from vgpu.starting import autostart, banner, choices, inherit
 
 GPUS = "how many the program finds, as cuda:0 to cuda:N-1 (default: VGPUS, else 2)"
 MEMORY = "of each, as in 64MiB (default: VGPUS_MEMORY, else the profile's, else a share of this machine's)"
@@ -40,12 +40,12 @@ def main(argv: list[str] | None = None) -> None:
         epilog="python -m vgpu autostart --help: how to let VGPUS=N python script.py do the same",
         allow_abbrev=False,
     )
-    parser.add_argument("--gpus", type=int, default=int(os.environ.get("VGPUS", "2")), metavar="N", help=GPUS)
-    parser.add_argument("--memory", default=os.environ.get("VGPUS_MEMORY"), help=MEMORY)
-    parser.add_argument("--profile", default=os.environ.get("VGPUS_PROFILE"), metavar="GPU", help=PROFILE)
-    parser.add_argument("--errors", default=os.environ.get("VGPUS_ERRORS"), metavar="WHEN", help=ERRORS)
-    parser.add_argument("--random", default=os.environ.get("VGPUS_RANDOM"), metavar="WHOSE", help=RANDOM)
-    parser.add_argument("--triton", default=os.environ.get("VGPUS_TRITON"), metavar="HOW", help=TRITON)
+    parser.add_argument("--gpus", type=int, metavar="N", help=GPUS)
+    parser.add_argument("--memory", help=MEMORY)
+    parser.add_argument("--profile", metavar="GPU", help=PROFILE)
+    parser.add_argument("--errors", metavar="WHEN", help=ERRORS)
+    parser.add_argument("--random", metavar="WHOSE", help=RANDOM)
+    parser.add_argument("--triton", metavar="HOW", help=TRITON)
     streams = parser.add_mutually_exclusive_group()
     streams.add_argument("--races", dest="races", action="store_const", const=watch.RAISE, help=RACES)
     streams.add_argument("--delay", dest="races", action="store_const", const=watch.DELAY, help=DELAY)
@@ -62,14 +62,13 @@ def main(argv: list[str] | None = None) -> None:
     if not (options.module or options.text or is_stdin or path.is_file()):
         parser.exit(2, f"{parser.prog}: error: no such file: {options.program}\n")
     try:
-        gpus = switch.check_gpus(options.gpus)
-        chosen = {name: getattr(options, name) for name in ("memory", "profile", "errors", "random", "triton")}
-        switch.enable(gpus, **chosen)
+        asked = options.gpus is not None or os.environ.get(inherit.GPUS)
+        switch.enable(options.gpus if asked else 2, **choices.of_each(vars(options)))
+        if options.races:
+            os.environ[watch.VARIABLE] = options.races
+        watch.begin_if_told()
     except (ValueError, RuntimeError) as error:
         parser.error(str(error))
-    if options.races:
-        os.environ[watch.VARIABLE] = options.races
-    watch.begin_if_told()
     print(f"vgpu: {banner.machine()}", file=sys.stderr)
     sys.argv = ["-c" if options.text else options.program, *options.args]
     if is_stdin or options.text:

@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _switch_on(config, config.option)  # where a conftest.py has loaded this file, nothing above ran
     sys.stderr.write(config.stash.get(_said, ""))
     if config.stash.get(_failed, ""):
-        raise pytest.UsageError(f"--vgpus: {config.stash[_failed]}")
+        raise pytest.UsageError(f"vgpu: {config.stash[_failed]}")
     if _failed in config.stash:
         from vgpu.observing.pytest_run import Run
 
@@ -97,25 +97,32 @@ def _switch_on(config: pytest.Config, options: argparse.Namespace) -> None:
     import torch  # noqa: F401  first: startup.py may wait for it, and must find none of these files half imported
 
     import vgpu
+    from vgpu.racing import watch
+    from vgpu.starting import choices
 
     config.stash[_failed] = ""
     try:
+        watch.check()
         # `python -m vgpu -m pytest` was first, or the variable itself
         chosen = any(getattr(options, f"vgpus_{name}") is not None for name in _EACH)
         if options.vgpus is not None or chosen or not vgpu.is_enabled():
             with contextlib.redirect_stderr(io.StringIO()) as said:
-                vgpu.enable(options.vgpus, **_chosen(options))
+                given = {name: getattr(options, f"vgpus_{name}") for name in _EACH}
+                vgpu.enable(_number(options), **choices.of_each(given, "--vgpus-{}"))
             config.stash[_said] = said.getvalue()
             config.add_cleanup(vgpu.disable)
     except (TypeError, ValueError, RuntimeError) as error:
         config.stash[_failed] = str(error)  # pytest reports errors of usage from `pytest_configure`
 
 
-def _chosen(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of each GPU, or the variables in their place."""
-    variables = {name: os.environ.get(f"VGPUS_{name.upper()}") for name in _EACH}
-    given = {name: getattr(options, f"vgpus_{name}") for name in _EACH}
-    return {name: variables[name] if given[name] is None else given[name] for name in _EACH}
+def _number(options: argparse.Namespace) -> int | None:
+    """How many GPUs the option asks for, if it is possible."""
+    import vgpu
+
+    try:
+        return None if options.vgpus is None else vgpu.check_gpus(options.vgpus)
+    except ValueError as error:
+        raise ValueError(f"--vgpus: {error}") from None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

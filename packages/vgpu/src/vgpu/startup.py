@@ -5,21 +5,17 @@ which `python -m vgpu` and `pytest --vgpus` leave to their children (inherit.py)
 `python -m vgpu autostart --install` adds (autostart.py). Programs that never import torch pay nothing.
 """
 
-import os
 import sys
 
 from vgpu.base import imports
-from vgpu.starting import inherit
 
 
 def _enable() -> None:
     import vgpu
-
-    variables = (inherit.MEMORY, inherit.PROFILE, inherit.ERRORS, inherit.RANDOM, inherit.TRITON)
-    memory, profile, errors, random, triton = map(os.environ.get, variables)
-    vgpu.enable(memory=memory, profile=profile, errors=errors, random=random, triton=triton)
     from vgpu.racing import watch
+    from vgpu.starting import choices
 
+    vgpu.enable(**choices.of_each({}))
     watch.begin_if_told()
 
 

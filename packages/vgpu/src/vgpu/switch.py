@@ -104,7 +104,7 @@ def start_if_changed(gpus: int, ignored: str | None = None) -> None:
         gpus: 1 to 64.
         ignored: a value of CUDA_VISIBLE_DEVICES that was meant for real GPUs and hides no virtual one, or None.
     """
-    if gpus != devices.total() or ignored != devices.ignored():
+    if check_gpus(gpus) != devices.total() or ignored != devices.ignored():
         start(gpus, ignored)
 
 
@@ -256,11 +256,11 @@ def _machine() -> tuple[int, str | None, int, str | None, str | None, str, str |
 
 def check_gpus(gpus: int | None) -> int:
     """Return `gpus` if it is a possible number of virtual GPUs, else raise TypeError or ValueError."""
-    named = os.environ.get("VGPUS") if gpus is None else None
+    named = os.environ.get(inherit.GPUS) if gpus is None else None
     if named:
-        if not named.isdigit():
-            raise ValueError(f"VGPUS must be a number from 1 to {devices.MAX_GPUS}, it is {named!r}")
-        gpus = int(named)
+        gpus = int(named) if named.isdecimal() else 0
+        if not 1 <= gpus <= devices.MAX_GPUS:
+            raise ValueError(f"{inherit.GPUS} must be a number from 1 to {devices.MAX_GPUS}, it is {named!r}")
     if isinstance(gpus, bool) or not isinstance(gpus, int):
         raise TypeError(f"gpus must be an int from 1 to {devices.MAX_GPUS}, got {gpus!r} ({type(gpus).__name__})")
     if not 1 <= gpus <= devices.MAX_GPUS:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing.util
-import os
 import re
 import socket
 import sys
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from vgpu.base import variables
 from vgpu.base.patches import Patches
 from vgpu.machine import ranks as threads
 
@@ -29,7 +29,6 @@ __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, en
 dist: Any = torch.distributed  # PyTorch declares little of what is used of it here
 
 VARIABLE = "VGPUS_LEFT"  # "raise", the default, or "wait" until the time-out, as NCCL does
-_CHOICES = ("raise", "wait")
 # Gloo's words for a connection that has ended. One of a group that its rank has destroyed, and still holds, stays open.
 _CLOSED = re.compile(r"by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out")
 _FOLLOWED = "followed a rank that had left"
@@ -138,10 +137,7 @@ def check() -> str:
     Raises:
         ValueError: if the environment says something else than "raise" or "wait".
     """
-    chosen = os.environ.get(VARIABLE) or _CHOICES[0]
-    if chosen not in _CHOICES:
-        raise ValueError(f"{VARIABLE} must be 'raise' or 'wait', it is {chosen!r}")
-    return chosen
+    return variables.choice(VARIABLE, "raise", "wait")
 
 
 @contextlib.contextmanager

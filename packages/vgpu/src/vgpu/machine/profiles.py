@@ -63,7 +63,7 @@ def check(name: str | None) -> str | None:
     Raises:
         ValueError: if there is no such profile.
     """
-    if name is not None and name not in PROFILES:
+    if name is not None and name not in list(PROFILES):
         raise ValueError(f"profile must be one of {', '.join(PROFILES)}, got {name!r}")
     return name
 

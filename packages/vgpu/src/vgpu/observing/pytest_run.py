@@ -43,6 +43,7 @@ class Run:
         self.unsimulated: list[str] = []
         self.ended: list[str] = []
         self.failed: set[str] = set()
+        self.expected = [_pattern(line) for line in config.getini("vgpus_expected")]
         if not self.is_worker:
             _sweep()
             self.folder = tempfile.mkdtemp(prefix=_PREFIX)
@@ -103,7 +104,6 @@ class Run:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.is_worker:
             return
-        expected = [re.compile(line) for line in self.config.getini("vgpus_expected")]
         for kind, test, what in record.read(self.folder):
             if kind == record.USED:
                 self.used.add(test)
@@ -111,7 +111,7 @@ class Run:
             line = f"{test}: {what}"
             if kind == record.ENDED:
                 self.ended += [line] * (test in self.failed)
-            elif not any(pattern.search(line) for pattern in expected):
+            elif not any(pattern.search(line) for pattern in self.expected):
                 (self.skipped if kind == record.SKIPPED else self.unsimulated).append(line)
         self.used -= {_test(line) for line in self.skipped}
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and self._why():
@@ -157,6 +157,13 @@ def _sweep() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:
             continue  # a different session has removed it
+
+
+def _pattern(line: str) -> re.Pattern[str]:
+    try:
+        return re.compile(line)
+    except re.error as error:
+        raise pytest.UsageError(f"vgpus_expected: {line!r} is not a regular expression: {error}") from None
 
 
 def _test(line: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from vgpu.base import variables
 from vgpu.base.patches import Patches
 from vgpu.machine import memory, pinned, streams
 from vgpu.operators import dispatch
@@ -33,7 +33,7 @@ from vgpu.tensors.tensor import VirtualTensor, is_virtual
 __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 VARIABLE = "VGPUS_RACES"  # children of a process that is watched are watched, too, in the same way:
-RAISE, DELAY = "1", "delay"
+OFF, RAISE, DELAY = "0", "1", "delay"
 _ABOUT_SHAPES = frozenset(
     ("_has_compatible_shallow_copy_type", "is_same_size", "is_set_to", "_wrap_tensor_autograd", "record_stream")
 )
@@ -72,10 +72,19 @@ def races(error: bool = True, delay: bool = False) -> Iterator[list[RaceError]]:
         watch.end()
 
 
+def check() -> str:
+    """How VGPUS_RACES has this process watched.
+
+    Raises:
+        ValueError: if it says something else than "0", "1" or "delay".
+    """
+    return variables.choice(VARIABLE, OFF, RAISE, DELAY)
+
+
 def begin_if_told() -> None:
     """Watch this process to its end, in all threads but for the host's operators, where VGPUS_RACES says so."""
-    how = os.environ.get(VARIABLE)
-    if how in (RAISE, DELAY) and not _watching:
+    how = check()
+    if how != OFF and not _watching:
         watch = Watch(how == RAISE, Delay() if how == DELAY else None)
         watch.begin()
         _Host(watch).__enter__()

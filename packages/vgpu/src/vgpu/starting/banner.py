@@ -7,6 +7,7 @@ import sys
 
 import torch
 
+from vgpu.base import variables
 from vgpu.machine import devices, host, memory, profiles
 from vgpu.starting import inherit
 
@@ -24,7 +25,7 @@ def machine() -> str:
 
 def say_what_is_hidden() -> None:
     """One line on stderr where this machine has real GPUs; the variable keeps every process below this one quiet."""
-    if os.environ.get(inherit.QUIET) == "1" or os.environ.get("LOCAL_RANK", "0") != "0":
+    if variables.choice(inherit.QUIET, "0", "1") == "1" or os.environ.get("LOCAL_RANK", "0") != "0":
         return
     real = torch.cuda.device_count()
     if real:
