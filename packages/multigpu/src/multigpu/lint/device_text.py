@@ -41,6 +41,8 @@ def device_text(node: ast.AST, constants: dict[str, str]) -> str:
     match node:
         case ast.Name():
             return constants.get(node.id, "")
+        case ast.Attribute():
+            return constants.get(ast.unparse(node), "")
         case ast.Constant(value=bool()):
             return ""
         case ast.Constant(value=int()):
@@ -84,6 +86,42 @@ def named_devices(scope: ast.AST) -> dict[str, str]:
             if not (isinstance(value, ast.Constant) and isinstance(value.value, int)):  # a number may be anything
                 found[node.targets[0].id] = device_text(value, {})
     return found
+
+
+def of_settings(tree: ast.AST) -> dict[str, str]:
+    """The GPUs that settings name: `args.device` by its default, `Config.device`, and names that are made of them."""
+    defaults = _of_command_line(tree)
+    found = {
+        f"{cls.name}.{last_name(node.targets[0])}": device_text(node.value, {})
+        for cls in ast.walk(tree)
+        if isinstance(cls, ast.ClassDef)
+        for node in cls.body
+        if isinstance(node, ast.Assign) and "device" in last_name(node.targets[0])
+    }
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)] if defaults or found else []
+    for node in assigned:
+        target = ast.unparse(node.targets[0])
+        if last_name(node.value) in ("parse_args", "parse_known_args"):
+            found |= {f"{target.strip('()').split(',')[0]}.{name}": device for name, device in defaults.items()}
+    for node in assigned:
+        value = node.value
+        if isinstance(value, ast.Call) and last_name(value) == "device" and value.args:
+            value = value.args[0]
+        if device := device_text(value, found):
+            found[ast.unparse(node.targets[0])] = device
+    return found
+
+
+def _of_command_line(tree: ast.AST) -> dict[str, str]:
+    """The GPUs that arguments of a command line are by default, by the arguments' names."""
+    defaults = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and last_name(node) == "add_argument" and node.args:
+            default = keyword(node, "default")
+            named = _folded(node.args[-1]).lstrip("-").replace("-", "_")
+            if default is not None and "device" in named and (device := device_text(default, {})):
+                defaults[named] = device
+    return defaults
 
 
 def has_choice(node: ast.AST) -> bool:

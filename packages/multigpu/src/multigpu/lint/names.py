@@ -73,6 +73,11 @@ def method_of(node: ast.AST) -> str:
     return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
 
 
+def owner_of(node: ast.AST) -> str:
+    """`b` of the method's call `a.b.c()`, or ""."""
+    return last_name(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+
+
 def self_attribute(node: ast.AST) -> str:
     """`a` of `self.a`, else ""."""
     is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
@@ -82,6 +87,11 @@ def self_attribute(node: ast.AST) -> str:
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """The value of a keyword argument, or None."""
     return next((given.value for given in call.keywords if given.arg == name), None)
+
+
+def plain_names(node: ast.AST) -> set[str]:
+    """Every name in an expression: `a` and `i` of `a.b[i]`."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:

@@ -13,11 +13,15 @@ OTHER_WAYS = words("parallelize_module PipelineStage pipeline ScheduleGPipe Sche
 
 
 def trains_over_ranks(program: Program) -> bool:
-    """Whether a file joins a process group, and shares the gradients of a model out by DDP or by sharding."""
-    if program.of_tests or not program.any_call("init_process_group") or program.any_call(*OTHER_WAYS):
+    """Whether a file joins a process group, shares the gradients of a model out, and goes backward."""
+    return shares_gradients(program) and program.any_call("init_process_group") and program.any_call("backward")
+
+
+def shares_gradients(program: Program) -> bool:
+    """Whether a file gives a model to DDP or shards it, so that ranks with different rows train it together."""
+    if program.of_tests or program.any_call(*OTHER_WAYS):
         return False
-    shards = program.any_call("fully_shard", "FullyShardedDataParallel", "FSDP")
-    return (shards or bool(wrappers(program, True))) and program.any_call("backward")
+    return program.any_call("fully_shard", "FullyShardedDataParallel", "FSDP") or bool(wrappers(program, True))
 
 
 @lru_cache(maxsize=1)  # several rules ask, one after the other

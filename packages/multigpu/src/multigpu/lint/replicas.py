@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .device_text import device_text, named_devices
+from .device_text import device_text, named_devices, of_settings
 from .names import FUNCTIONS, last_name, self_attribute
 from .scopes import Program
 from .values import FACTORIES
@@ -135,5 +135,6 @@ def _device(value: ast.expr, program: Program) -> str:
 
 @lru_cache(maxsize=1)
 def _named(program: Program) -> dict[str, str]:
-    """The names that hold a GPU, in the file itself and in its functions."""
-    return {name: device for scope in program.scopes for name, device in named_devices(scope.node).items() if device}
+    """What holds a GPU, in the file itself and in its functions, also where settings name it."""
+    named = {name: device for scope in program.scopes for name, device in named_devices(scope.node).items() if device}
+    return named | of_settings(program.tree)

@@ -1,12 +1,11 @@
 """FL023: gradients of several micro-batches, each of which DDP sends although only their sum is used."""
 
-import ast
 import re
 from collections.abc import Iterator
 
 from ..accumulation import accumulations
 from ..finding import Found, Rule
-from ..over_ranks import names_in, trains_over_ranks
+from ..over_ranks import names_in, shares_gradients
 from ..readings import Reading
 from ..replicas import wrappers
 
@@ -24,10 +23,10 @@ DECIDES = re.compile(r"no_sync|grad(ient)?s?_sync|sync_grad|^sync$|accelerat|dee
 def check(reading: Reading) -> Iterator[Found]:
     """Yield (node, what was found)."""
     program = reading.program
-    if not trains_over_ranks(program) or not wrappers(program, True):
+    if not shares_gradients(program) or not wrappers(program, True):
         return
     if any(DECIDES.search(name) for name in names_in(program)):
         return
     for scope in program.scopes:
         for each in accumulations(scope, program):
-            yield each.backward, f"backward() of each of {ast.unparse(each.every)} micro-batches without no_sync()"
+            yield each.backward, f"backward() of each of {each.number} micro-batches without no_sync()"

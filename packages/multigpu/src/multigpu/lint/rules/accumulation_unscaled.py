@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ..accumulation import Accumulation, accumulations
 from ..finding import Found, Rule
+from ..habits import matches
 from ..names import keyword, last_name
 from ..over_ranks import names_in
 from ..readings import Reading
@@ -18,6 +19,7 @@ RULE = Rule(
     "(loss / number).backward(), or one division by all rows or tokens of the step",
     "accumulation-scale",
 )
+PARTS = r"micro|accum"
 
 
 def check(reading: Reading) -> Iterator[Found]:
@@ -28,9 +30,11 @@ def check(reading: Reading) -> Iterator[Found]:
     divisors = {ast.unparse(each) for each in _divisors(program.tree)}
     for scope in program.scopes:
         for each in accumulations(scope, program):
-            every = ast.unparse(each.every)
-            if every not in divisors and last_name(each.every) not in divisors and _is_mean(each, scope, program):
-                yield each.backward, f"the mean of each of {every} micro-batches, and no division by {every}"
+            if not (each.by_test or matches(PARTS, each.number)) or not _is_mean(each, scope, program):
+                continue  # the losses of several tasks are added up on purpose
+            if not {each.number, each.number.rsplit(".", 1)[-1]} & divisors:
+                what = f"the mean of each of {each.number} micro-batches, and no division by {each.number}"
+                yield each.backward, what
 
 
 def _divisors(tree: ast.AST) -> Iterator[ast.expr]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ..finding import Found, Rule
 from ..habits import EVALUATING_FUNCTION, SELDOM, matches
-from ..names import Names, keyword, last_name, method_of
+from ..names import Names, keyword, last_name, method_of, owner_of
 from ..readings import Reading
 from ..scopes import DATA, STEP, Scope
 from ..values import FACTORIES
@@ -116,10 +116,15 @@ def _of_epochs(loop: ast.AST, node: ast.AST) -> bool:
     if not isinstance(loop, LOOPS) or any(_holds(each, node) for each in inner):
         return False
     within = {part for each in inner for part in ast.walk(each)}
-    trains = any(method_of(part) in ("backward", "step") for part in ast.walk(loop) if part not in within)
+    trains = any(_trains(part) for part in ast.walk(loop) if part not in within)
     trains_inside = any(method_of(part) == "backward" for part in within)
     named = isinstance(loop, ast.For) and matches("epoch", ast.unparse(loop.target))
     return trains_inside or (not trains and (named or bool(inner)))
+
+
+def _trains(node: ast.AST) -> bool:
+    """Whether a call goes backward or steps an optimizer; a schedule steps once an epoch, too."""
+    return method_of(node) == "backward" or (method_of(node) == "step" and "sched" not in owner_of(node).lower())
 
 
 def _seldom(path: list[ast.AST]) -> bool:

@@ -3,10 +3,17 @@
 import ast
 from collections.abc import Iterator
 
-from ..device_text import device_argument, device_asked_for, device_text, has_choice, named_devices
+from ..device_text import (
+    device_argument,
+    device_asked_for,
+    device_text,
+    has_choice,
+    named_devices,
+    of_settings,
+)
 from ..finding import Found, Rule
 from ..habits import matches
-from ..names import last_name, self_attribute
+from ..names import last_name
 from ..readings import Reading
 from ..replicas import copied_classes, numbered_devices
 from ..scopes import DRIVER, HELPER, STEP, Program, Scope
@@ -35,14 +42,18 @@ def check(reading: Reading) -> Iterator[Found]:
 
 
 def _kept_numbers(program: Program) -> Iterator[Found]:
-    """Calls in a step of a copied model that take a device from `self`, where the file gives it one with a number."""
-    kept = {cls: numbered_devices(cls, program) for cls in copied_classes(program)}
+    """Calls in a step of a copied model that take a device with a number from `self`, or from settings."""
+    copied, told = copied_classes(program), of_settings(program.tree)
+    kept = {cls: numbered_devices(cls, program) for cls in copied}
     for scope in program.scopes:
-        attributes = kept.get(scope.cls, {}) if scope.cls is not None and scope.kind == STEP else {}
-        for node in scope.nodes if attributes else ():
+        if scope.cls not in copied or scope.kind != STEP:
+            continue
+        known = told | {f"self.{name}": device for name, device in kept[scope.cls].items()}
+        for node in scope.nodes:
             asked = device_argument(node) if isinstance(node, ast.Call) else None
-            if asked is not None and (name := self_attribute(asked)) in attributes:
-                yield node, f"self.{name}, which is {attributes[name]} in every replica"
+            name = ast.unparse(asked) if asked is not None else ""
+            if ":" in known.get(name, ""):
+                yield node, f"{name}, which is {known[name]} in every replica"
 
 
 def _literal_names(scope: Scope) -> Iterator[tuple[ast.AST, str]]:

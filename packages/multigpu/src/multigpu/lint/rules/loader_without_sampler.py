@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from ..finding import Found, Rule
-from ..names import FUNCTIONS, keyword, last_name
+from ..names import FUNCTIONS, keyword, last_name, plain_names
 from ..over_ranks import names_in, trains_over_ranks
 from ..ranks import Ranks
 from ..readings import Reading
@@ -26,6 +26,7 @@ DIVIDES = re.compile(
     re.IGNORECASE,
 )
 RANK = re.compile(r"rank|world", re.IGNORECASE)
+SIZES = ("batch_size", "num_workers")  # divided by the number of ranks, they give each rank the same rows as before
 SEEDS = ("manual_seed", "manual_seed_all", "seed", "seed_everything", "set_seed", "default_rng")
 
 
@@ -57,19 +58,21 @@ def _reads_all(made: ast.Call, scope: Scope, trained: set[str], program: Program
     data = made.args[0] if made.args else keyword(made, "dataset")
     if data is None or judges(made, program) or not trained & targets:
         return False
-    names = {part.id for part in ast.walk(data) if isinstance(part, ast.Name)}
+    names = plain_names(data)
     given = [node.value for node in scope.nodes if isinstance(node, ast.Assign) and names & _names(node.targets)]
-    return not any(RANK.search(ast.unparse(each)) for each in (made, *given))
+    said = [each.value for each in made.keywords if each.arg not in SIZES]
+    return not any(RANK.search(ast.unparse(each)) for each in (*made.args[:1], *said, *given))
 
 
 def _targets(made: ast.Call, program: Program) -> set[str]:
-    """The names that a loader is given where it is made, or where its function is called."""
+    """The names that a loader is given where it is made, or where its function is called, and that of the function."""
     for above in program.around(made):
         if isinstance(above, ast.Assign):
             return _names(above.targets)
         if isinstance(above, FUNCTIONS):
             called = [node for node in ast.walk(program.tree) if isinstance(node, ast.Assign)]
-            return {name for node in called if last_name(node.value) == above.name for name in _names(node.targets)}
+            made_by = [_names(node.targets) for node in called if last_name(node.value) == above.name]
+            return {above.name}.union(*made_by)
     return set()
 
 

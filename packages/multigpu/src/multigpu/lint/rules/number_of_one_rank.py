@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from ..finding import Found, Rule
 from ..habits import matches
-from ..names import last_name, method_of
+from ..names import last_name, method_of, plain_names
 from ..over_ranks import names_in, trains_over_ranks
 from ..readings import Reading
-from ..scopes import Scope
+from ..scopes import Program, Scope
+from .sampler_without_epoch import judges
 
 RULE = Rule(
     "FL025",
@@ -29,8 +30,9 @@ def check(reading: Reading) -> Iterator[Found]:
     program = reading.program
     if not trains_over_ranks(program) or any(TOGETHER.search(name) for name in names_in(program)):
         return
+    judging = _judging(program) if _judges_shares(program) else set()
     for scope in program.scopes:
-        numbers = _numbers(scope)
+        numbers = _numbers(scope, judging)
         for node in scope.nodes:
             if (
                 isinstance(node, ast.Call)
@@ -47,14 +49,43 @@ def _given(call: ast.Call) -> Iterator[ast.expr]:
     yield from (each.value for each in call.keywords)
 
 
-def _numbers(scope: Scope) -> set[str]:
-    """The names of a function that are made of the numbers of tensors."""
+def _judges_shares(program: Program) -> bool:
+    """Whether each rank judges its own share of the data."""
+    calls = (node for node in ast.walk(program.tree) if isinstance(node, ast.Call))
+    return any(last_name(node) == "DistributedSampler" and judges(node, program) for node in calls)
+
+
+def _judging(program: Program) -> set[str]:
+    """The functions of the file that add up numbers of tensors and return what they make of them."""
+    return {
+        scope.name
+        for scope in program.scopes
+        for node in scope.nodes
+        if isinstance(node, ast.Return) and node.value is not None and plain_names(node.value) & _summed(scope)
+    }
+
+
+def _summed(scope: Scope) -> set[str]:
+    """The names that a function adds `.item()` up in."""
+    return {
+        ast.unparse(node.target)
+        for node in scope.nodes
+        if isinstance(node, ast.AugAssign) and any(method_of(part) == "item" for part in ast.walk(node.value))
+    }
+
+
+def _numbers(scope: Scope, judging: set[str]) -> set[str]:
+    """The names of a function that are made of the numbers of tensors, or that a function which judges returns."""
     found: set[str] = set()
     for node in scope.nodes:
-        if isinstance(node, ast.Assign | ast.AugAssign) and any(_named(node.value, found)):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                found.add(ast.unparse(target))
-    return {name for name in found if matches(NUMBER, name)}
+        if not isinstance(node, ast.Assign | ast.AugAssign):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(_named(node.value, found)) or (isinstance(node.value, ast.Call) and last_name(node.value) in judging):
+            sums = {ast.unparse(node.target)} if isinstance(node, ast.AugAssign) else set()
+            named = {ast.unparse(part) for target in targets for part in ast.walk(target)}
+            found |= sums | {name for name in named if matches(NUMBER, name)}
+    return found
 
 
 def _named(value: ast.AST, numbers: set[str]) -> Iterator[str]:

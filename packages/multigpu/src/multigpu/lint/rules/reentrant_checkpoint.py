@@ -16,6 +16,8 @@ RULE = Rule(
     "checkpoint(..., use_reentrant=False)",
     "marked-ready-twice",
 )
+# Functions that checkpoint, and the place of the first argument that goes through the layers.
+FIRST_GIVEN = {"torch.utils.checkpoint.checkpoint": 1, "torch.utils.checkpoint.checkpoint_sequential": 2}
 
 
 def check(reading: Reading) -> Iterator[Found]:
@@ -35,7 +37,7 @@ def check(reading: Reading) -> Iterator[Found]:
                     yield node, "a reentrant checkpoint, and DDP(find_unused_parameters=True)"
                 elif _repeats(node, program):
                     yield node, f"a reentrant checkpoint of {ast.unparse(node.args[0])} in every pass of a loop"
-                elif scope.name == "forward" and scope.cls.name in outermost and _of_the_batch(node, scope):
+                elif scope.name == "forward" and scope.cls.name in outermost and _of_the_batch(node, scope, program):
                     yield (
                         node,
                         "a reentrant checkpoint of the batch itself, which needs no gradient, so its layers get none",
@@ -48,7 +50,8 @@ def _is_true(value: ast.expr | None) -> bool:
 
 def _is_reentrant(node: ast.Call, program: Program) -> bool:
     """Whether a call checkpoints as torch does by default."""
-    if program.names.called(node) != "torch.utils.checkpoint.checkpoint" or len(node.args) < 2:
+    first = FIRST_GIVEN.get(program.names.called(node))
+    if first is None or len(node.args) <= first:
         return False
     given = keyword(node, "use_reentrant")
     return _is_true(given) if given is not None else all(each.arg for each in node.keywords)
@@ -67,7 +70,7 @@ def _repeats(node: ast.Call, program: Program) -> bool:
     return any(isinstance(above, ast.For | ast.While) for above in program.around(node))
 
 
-def _of_the_batch(node: ast.Call, scope: Scope) -> bool:
+def _of_the_batch(node: ast.Call, scope: Scope, program: Program) -> bool:
     """Whether a checkpoint gets arguments of forward alone, as they came."""
     arguments = {each.arg for each in scope.parameters}
     given = {
@@ -78,4 +81,7 @@ def _of_the_batch(node: ast.Call, scope: Scope) -> bool:
         for part in ast.walk(target)
         if isinstance(part, ast.Name)
     }
-    return all(isinstance(each, ast.Name) and each.id in arguments - given for each in node.args[1:])
+    return all(
+        isinstance(each, ast.Name) and each.id in arguments - given
+        for each in node.args[FIRST_GIVEN[program.names.called(node)] :]
+    )

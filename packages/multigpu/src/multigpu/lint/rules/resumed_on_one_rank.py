@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ..finding import Found, Rule
 from ..habits import matches
-from ..names import FUNCTIONS, last_name, method_of
-from ..over_ranks import names_in, trains_over_ranks
+from ..names import FUNCTIONS, last_name, method_of, owner_of
+from ..over_ranks import names_in, shares_gradients
 from ..ranks import Ranks
 from ..readings import Reading
 from ..scopes import Program
@@ -26,22 +26,21 @@ SENDS = re.compile(r"broadcast|scatter|consolidate|shard|optim_state_dict|set_st
 def check(reading: Reading) -> Iterator[Found]:
     """Yield (node, what was found)."""
     program, ranks = reading.program, Ranks(reading.program)
-    if not trains_over_ranks(program) or any(SENDS.search(name) for name in names_in(program)):
+    if not shares_gradients(program) or any(SENDS.search(name) for name in names_in(program)):
         return
     readers = _readers(program)
     for scope in program.scopes:
         for node in scope.nodes:
             if isinstance(node, ast.Call) and (_reads(node) or last_name(node) in readers):
                 firsts = ranks.on_first(node)
-                if firsts and not _others_do(node, ranks):
+                if firsts and not others_do(node, ranks):
                     name = ast.unparse(node.func)
                     yield node, f"{name}() only if {min(firsts)}"
 
 
 def _reads(node: ast.AST) -> bool:
     """Whether a call gives an optimizer, a schedule or a scaler its state."""
-    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return method_of(node) == "load_state_dict" and owner is not None and matches(STATES, last_name(owner))
+    return method_of(node) == "load_state_dict" and matches(STATES, owner_of(node))
 
 
 def _readers(program: Program) -> set[str]:
@@ -57,7 +56,7 @@ def _readers(program: Program) -> set[str]:
     }
 
 
-def _others_do(node: ast.Call, ranks: Ranks) -> bool:
+def others_do(node: ast.Call, ranks: Ranks) -> bool:
     """Whether another branch has something for the other ranks."""
     below: ast.AST = node
     for above in ranks.program.around(node):
