@@ -63,7 +63,7 @@ def _passes(over: ast.expr) -> str:
     """How many passes a loop has, as a file would write it."""
     if isinstance(over, ast.Call) and last_name(over) == "range" and len(over.args) == 1:
         return ast.unparse(over.args[0])
-    if isinstance(over, ast.Call) and last_name(over) == "enumerate" and over.args:
+    while isinstance(over, ast.Call) and last_name(over) in ("enumerate", "reversed", "tqdm") and over.args:
         over = over.args[0]
     return f"len({ast.unparse(over)})"
 
