@@ -12,7 +12,7 @@ PARTS = {
     "23": "Four: loops into layers",
     "27": "Five: living with it",
 }
-AFTER = {"35": "11"}  # a notebook that is read at a different place than its number says: the one before it
+AFTER = {"35": "11", "36": "11"}  # a notebook that is read at a different place than its number says: the one before it
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What only notebook 36 reads: pipelines by hand."""
