@@ -1,12 +1,18 @@
 """The timetable of notebook 36, what a stage keeps, and the figure."""
 
+import itertools
+
 import pytest
 from told import cell
 
 from course.lessons.nb36.pipeline_slots import pipeline_slots
 from course.lessons.nb36.puzzles.one_forward_one_backward import one_forward_one_backward
 
-NAMES = {"pipeline_slots": pipeline_slots}  # the cell draws, too
+NAMES = {
+    "pipeline_slots": pipeline_slots,
+    "itertools": itertools,
+    "ranks": lambda count: lambda function: function,
+}  # the cell draws, too
 exec(compile(cell("36", "def timetable"), "36", "exec"), NAMES)
 exec(compile(cell("36", "def held"), "36", "exec"), NAMES)
 timetable, held = NAMES["timetable"], NAMES["held"]
