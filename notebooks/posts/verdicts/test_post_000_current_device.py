@@ -72,8 +72,6 @@ def in_a_thread(function, *args):
     ruling="right",
     because="With CPU tensors the worker stayed on device 0, with arrays the search for a Variable died in the thread. "
     "Today the answer is `devices=`, added in July 2017.",
-    notebook=LOOP,
-    words="so `device_of` does nothing",
 )
 def test_cpu_inputs_name_no_device():
     assert in_a_thread(device_of_worker, [torch.ones(2, 3).cuda(1)]) == 1
@@ -94,8 +92,6 @@ def test_cpu_inputs_name_no_device():
     because="The idea was right then: until torch 1.4 a replica listed its parameters. As printed the "
     "forward stands inside the loop and runs once for each of them. Since torch 1.5 a replica lists "
     "none, and it never runs.",
-    notebook=LOOP,
-    words="the forward stands inside it",
 )
 def test_the_fix_runs_once_for_each_parameter_or_never():
     def fixed_worker(module):
@@ -119,8 +115,6 @@ def test_the_fix_runs_once_for_each_parameter_or_never():
     ruling="typo",
     because="A line is lost in the listing: forward begins with `im_data`. As printed every argument arrives "
     "as the one before it.",
-    notebook=LOOP,
-    words="a line is lost in the listing",
 )
 def test_the_list_of_arguments_lacks_the_first():
     class Signature(nn.Module):
@@ -204,8 +198,6 @@ def test_replicas_are_for_one_step():
     ruling="right",
     because="It did where the author met it: the workers of the `parallel_apply` that is quoted enter the device of "
     "their input, and these came from the CPU, so cuda:0 stayed current in both.",
-    notebook=LOOP,
-    words="was the worker's thread",
 )
 def test_in_the_workers_of_2017_all_goes_to_gpu_0():
     quoted = runpy.run_path(str(POSTS / "000_parallel_apply.py"))["parallel_apply"]
@@ -227,8 +219,6 @@ class Bare(nn.Module):
     ruling="wrong",
     because="It is the same line: a bare `.cuda()` means the current device, in every thread. What put everything on "
     "GPU 0 was the thread, which the changed worker of the guide repairs.",
-    notebook=LOOP,
-    words="a bare `.cuda()` *is* `.cuda(current_device())`",
 )
 def test_bare_cuda_is_the_current_device():
     def both():

@@ -19,14 +19,15 @@ QUESTIONS = (
         ("the loss of the first step again", "a smaller loss", "an error"),
     ),
     Question(
-        "05.no_devices",
-        "The inputs lie on `cuda:0` and `cuda:1`, each where its replica is, and today's `parallel_apply` is given no "
-        "`devices`. Where does the bare `.cuda()` of the replica on `cuda:1` put its input?",
-        ("cuda:0", "cuda:1, because its input is there already", "cuda:1, because its weights are there"),
+        "05.silent",
+        "Replica 1 is made once, and the model itself works on `cuda:0`. Compared with new replicas in each step: by "
+        "how much does the model's own loss on the ten digits fall in twenty steps?",
+        ("just as much", "about a third as much", "not at all"),
     ),
     Question(
-        "05.gather_list",
-        "`cuda:0` is current. Where is the result of `gather(outputs, [1])`?",
-        ("cuda:0", "cuda:1", "it raises an error"),
+        "05.no_devices",
+        "The inputs are on `cuda:0` and `cuda:1`, each where its replica is, and `parallel_apply` gets no `devices`. "
+        "Where does the bare `.cuda()` of the replica on `cuda:1` put its input?",
+        ("cuda:0", "cuda:1, because its input is there already", "cuda:1, because its weights are there"),
     ),
 )

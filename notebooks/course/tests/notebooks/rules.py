@@ -40,8 +40,6 @@ HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
 UNANSWERED = {f"{number:02}" for number in range(23, 34)}  # to become shorter
-# Lines of a quoted program that take a name and bind it anew, with the same result each time.
-QUOTED_AGAIN = {"05": {"replicas"}}  # replicas = replicas[:len(inputs)]
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
@@ -155,7 +153,7 @@ def names_kept(notebook: Notebook) -> list[str]:
     faults, known = [], set[str]()
     cells = [(k, names_of(cell.source)) for k, cell in notebook.code]
     for place, (k, cell) in enumerate(cells):
-        read = (cell.reads & known) - QUOTED_AGAIN.get(notebook.number, set())
+        read = cell.reads & known
         faults += [f"cell {k} reads {name!r}, and binds it anew" for name in sorted(read & cell.binds)]
         for j, later in cells[place + 1 :]:
             faults += [f"cell {k} reads {name!r}, which cell {j} binds anew" for name in sorted(read & later.binds)]
