@@ -20,9 +20,20 @@ QUESTIONS = (
         ("cuda:0", "cuda:2", "none, until the thread chooses one"),
     ),
     Question(
-        "04.backward",
-        "`backward` is called in the main thread, where `cuda:0` is current. Which device is current while the "
-        "gradient of the replica on `cuda:1` is computed?",
-        ("cuda:0", "cuda:1"),
+        "04.callers",
+        "`DataParallel`, a call by hand, a thread, a thread that enters `cuda:1`: with which of them does the replica "
+        "on `cuda:1` give a result?",
+        ("DataParallel", "DataParallel, with", "DataParallel, by hand, with", "DataParallel, by hand, thread, with"),
+    ),
+    Question(
+        "04.kept",
+        "`forward` adds 1 to a number, appends to a list, and adds its rows to a buffer. Ten digits go through it on "
+        "four GPUs, as 3, 3, 3 and 1 rows. What does the model have after this call?",
+        (
+            "calls 4, seen [1, 3, 3, 3], rows 10",
+            "calls 0, seen [1, 3, 3, 3], rows 3",
+            "calls 1, seen [3], rows 3",
+            "calls 0, seen [], rows 0",
+        ),
     ),
 )
