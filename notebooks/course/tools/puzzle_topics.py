@@ -38,8 +38,11 @@ TOPICS = (
         "Models on several GPUs",
         "Copies of a model, what they hold, and how they train.",
         {
+            "02.scatter": 5,
+            "02.replicate": 5,
             "02.strip_module": 5,
             "02.gather": 10,
+            "02.parallel_apply": 10,
             "02.bytes_held": 10,
             "07.train_step": 10,
             "05.check_training": 10,

@@ -14,3 +14,25 @@ def same_values(given: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
         return list(given) == list(expected) and all(same_values(given[key], expected[key]) for key in expected)
     return len(given) == len(expected) and all(map(same_values, given, expected))
+
+
+def same_outputs(given: Any, expected: Any) -> bool:
+    """The same values, and the same way back: a gradient arrives at the same weights."""
+    return same_values(given, expected) and _ways_back(given) == _ways_back(expected)
+
+
+def _ways_back(joined: Any) -> list[set[int]]:
+    """For each tensor, the weights that its graph leads to."""
+    if isinstance(joined, Tensor):
+        is_weight = joined.requires_grad and joined.grad_fn is None
+        return [{id(joined)} if is_weight else _weights_of(joined.grad_fn)]
+    parts = joined.values() if isinstance(joined, dict) else joined
+    return [weights for part in parts for weights in _ways_back(part)]
+
+
+def _weights_of(step: Any) -> set[int]:
+    """The weights that backward reaches from this step of a graph."""
+    if step is None:
+        return set()
+    reached = {id(step.variable)} if hasattr(step, "variable") else set()
+    return reached.union(*(_weights_of(before) for before, _ in step.next_functions))

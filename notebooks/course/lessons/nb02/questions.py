@@ -11,14 +11,9 @@ QUESTIONS = (
     ),
     Question(
         "02.gradient",
-        "The loss is the mean over ten rows. To its gradient the rows of `cuda:0` contribute A, those of `cuda:1` B. "
-        "What stands in `net.hidden.weight.grad` after `backward`?",
+        "On one GPU, A is the gradient of the mean loss of digits 0 to 4, and B that of digits 5 to 9. Two GPUs "
+        "compute the mean loss of all ten. What does `net.hidden.weight.grad` hold after `backward`?",
         ("A", "(A + B) / 2", "A + B", "A on cuda:0, and B on cuda:1"),
-    ),
-    Question(
-        "02.count",
-        "After one step with ten rows on two GPUs: what does the buffer `probe.count` say?",
-        ("0", "5", "10"),
     ),
     Question(
         "02.parameters",

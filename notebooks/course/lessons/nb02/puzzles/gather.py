@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course.kit.learn.exercise import Case
 from course.kit.learn.puzzle import also, wrong
-from course.lessons.nb02.cases import same_values
+from course.lessons.nb02.cases import same_outputs, same_values
 
 hints = (
     "Start with tensors: move each to `device`, then `torch.cat`. Both are operations that autograd knows.",
@@ -60,31 +60,11 @@ def cases(random: Random) -> Sequence[Case]:
     return [Case((returned(k % 4), torch.device("cuda", k // 4 % 2))) for k in range(16)]
 
 
-def _weights_of(step: Any) -> set[int]:
-    """The weights that backward reaches from this step of a graph."""
-    if step is None:
-        return set()
-    reached = {id(step.variable)} if hasattr(step, "variable") else set()
-    return reached.union(*(_weights_of(before) for before, _ in step.next_functions))
-
-
-def _way_back(joined: Any) -> list[set[int]]:
-    """For each tensor, the weights that its graph leads to."""
-    if isinstance(joined, Tensor):
-        return [_weights_of(joined.grad_fn)]
-    parts = joined.values() if isinstance(joined, dict) else joined
-    return [weights for part in parts for weights in _way_back(part)]
-
-
-def _same_outputs(given: Any, expected: Any) -> bool:
-    return same_values(given, expected) and _way_back(given) == _way_back(expected)
-
-
 def _cuts_the_graph(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     return all(same_values(joined, case.call(gather)) for case, joined in zip(cases, given, strict=True))
 
 
-agree = _same_outputs
+agree = same_outputs
 
 
 @wrong(recognise=_cuts_the_graph)
