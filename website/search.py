@@ -10,7 +10,7 @@ from typing import Any
 
 from multigpu.failures import CHAPTERS, catalogue, match, ranking, reading
 from multigpu.failures.marking import marked
-from multigpu.failures.sentences import sentences
+from multigpu.failures.sentences import cases, sentences
 from multigpu.failures.topics import TOPICS
 from website import topics
 from website.entry import capital
@@ -60,6 +60,7 @@ def data() -> dict[str, Any]:
             "title": capital(entry.title),
             "message": entry.message,
             "cause": marked(first_sentence(entry.cause)),
+            "cases": [(marked(sentence), quotes) for sentence, quotes in cases(entry.cause)],
             "fix": list(map(marked, sentences(entry.fix))),
             "after": entry.after,
             **{name: list(map(in_javascript, getattr(entry, name))) for name in EXPRESSIONS},
@@ -85,7 +86,11 @@ def chapters_of_topics() -> dict[str, list[tuple[str, str]]]:
 
 
 def expression(compiled: re.Pattern[str]) -> tuple[str, str]:
-    """A compiled expression as the two arguments of JavaScript's `RegExp`."""
+    """A compiled expression as the two arguments of JavaScript's `RegExp`, whose letters are those of ASCII alone."""
+    if not compiled.flags & re.ASCII:
+        raise ValueError(
+            f"compile {compiled.pattern!r} by reading.expression: here its \\w would be any alphabet's letter"
+        )
     return in_javascript(compiled.pattern), "".join(name for flag, name in FLAGS.items() if compiled.flags & flag)
 
 

@@ -299,6 +299,8 @@ def test_the_search_answers_every_text_as_python_does(site, browser):
         "",
         "\x1b[31mRuntimeError\x1b[0m: found at least \x1b[1mtwo\x1b[0m devices",
         "KeyError: 'epoch'\r\nhangs\x85",
+        "训练报错CUDA out of memory怎么办",
+        "두 GPU에서RuntimeError: Address already in use가 나옵니다",
     ]
     answers = browser.execute_script(ANSWERS, texts)
     differing = []

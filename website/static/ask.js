@@ -61,7 +61,7 @@
   const complains = (name) =>
     /error|fail|hang|stuck|fr[eo]ez|slow|\boom\b|memory|\bnan\b|time-?out|\bdie|crash|kill|worse|wrong|[_:(]/.test(name);
 
-  function shown({ entries: [first, ...others], sure }) {
+  function shown({ entries: [first, ...others], sure, cause }) {
     if (!first) return [element("p", "", "The catalogue of failures has nothing to say to this text.")];
     const head = sure
       ? [element("strong", "", "The text holds the message of this failure:")]
@@ -72,7 +72,7 @@
     return [
       element("p", "", ...head),
       element("p", "first", linked(first)),
-      element("p", "", element("strong", "", "Why: "), ...prose(first.cause)),
+      element("p", "", element("strong", "", "Why: "), ...prose(cause)),
       element("p", "", element("strong", "", "Fix: "), ...prose(fix)),
       ...(also.length ? [element("ul", "", ...also.map((one) => element("li", "", ...prose(one))))] : []),
       element("p", "", whole),

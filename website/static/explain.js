@@ -25,19 +25,40 @@ window.explain = (() => {
   const compiled = kept((pattern) => new RegExp(bounded(pattern), "i"));
   const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
-  /** The entries for a text, the likeliest first, and whether it holds a message of the first or is a guess. */
+  /** The entries for a text, the likeliest first, whether it holds a message of the first or is a guess, and the cause. */
   function answer(given) {
     const typed = given.replace(COLOURS, "").replace(/[^\x00-\x7f]/g, (letter) => TYPESET[letter] ?? letter);
     const text = unrepeated(typed.replace(ENDLESS, "$1$2"));
-    if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return { entries: [], sure: false };
+    if (regex.FOREIGN.test(text) && !regex.PYTORCH.test(text)) return answered([], false);
     const lines = linesOf(text);
     const others = regex.OTHERS.test(text) && !regex.TORCH.test(text);
     const fits = fitsOf(lines, regex.SEVERAL.test(text), others).sort(byPrecedence);
     const raised = lines.some((line) => line.raised && !line.warned) || text.includes(TRACEBACK);
     const sure = fits.filter((fit) => fit.told && !fit.doubtful && !(fit.warned && raised));
-    if (sure.length && !lastIsUnknown(lines, sure)) return { entries: sure.map((fit) => fit.entry), sure: true };
-    return { entries: fits.length ? fits.map((fit) => fit.entry) : guesses(lines, enough(text, raised)), sure: false };
+    if (sure.length && !lastIsUnknown(lines, sure)) return answered(sure, true);
+    const guessed = () => guesses(lines, enough(text, raised)).map((entry) => ({ entry, lines: [] }));
+    return answered(fits.length ? fits : guessed(), false);
   }
+
+  function answered(fits, sure) {
+    const cause = fits.length ? quoting(fits[0].entry, fits[0].lines) || fits[0].entry.cause : "";
+    return { entries: fits.map((fit) => fit.entry), sure, cause };
+  }
+
+  /** The sentences of a cause that quote these lines. An ellipsis in a quote is for anything. */
+  function quoting(entry, lines) {
+    const text = even(lines.join(" "));
+    const isIn = (words) => {
+      let end = 0;
+      return words.split("...").every((part) => {
+        const begin = text.indexOf(part, end);
+        end = begin + part.length;
+        return begin >= 0;
+      });
+    };
+    return entry.cases.filter(([, quotes]) => quotes.some(isIn)).map(([sentence]) => sentence).join(" ");
+  }
+  const even = (text) => text.toLowerCase().trim().split(/\s+/).join(" ");
 
   function enough(text, raised) {
     const few = text.trim().split(/\s+/).length <= FEW_WORDS;
@@ -107,9 +128,12 @@ window.explain = (() => {
       const found = compiled(pattern).exec(whole);
       if (!found) return [];
       const number = ends.findIndex((end) => found.index + found[0].length <= end);
+      const first = ends.findIndex((end) => found.index + 1 <= end);
+      const decided = lines.slice(first, number + 1).map((line) => line.text).filter(Boolean);
       const letters = pattern.replace(/\\.|\W/g, "").length;
       const said = lines[number].told || compiled(pattern).test(told);
-      return [{ entry, letters, told: said, last: number >= last && last >= 0, warned: lines[number].warned, doubtful }];
+      const { warned } = lines[number];
+      return [{ entry, lines: decided, letters, told: said, last: number >= last && last >= 0, warned, doubtful }];
     };
     return known.entries.flatMap((entry) => {
       const against = others || entry.unless.some((pattern) => compiled(pattern).test(whole));

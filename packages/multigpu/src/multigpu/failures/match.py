@@ -103,7 +103,7 @@ def _fits(lines: list[Line], several: bool, others: bool) -> list[_Fit]:
         first = bisect_left(ends, found.start() + 1)
         decided = tuple(read.text for read in lines[first : number + 1] if read.text)
         said = line.told or bool(_compiled(pattern).search(told))
-        letters = len(re.sub(r"\\.|\W", "", pattern))
+        letters = len(re.sub(r"\\.|\W", "", pattern, flags=re.ASCII))
         return _Fit(entry, decided, letters, said, number >= last >= 0, line.warned, doubtful)
 
     best = []
@@ -148,4 +148,4 @@ def _guesses(lines: list[Line], enough: float) -> list[Failure]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(bounded(pattern), re.IGNORECASE)
+    return reading.expression(bounded(pattern), re.IGNORECASE)

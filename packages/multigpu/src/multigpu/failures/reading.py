@@ -4,9 +4,18 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
+
+def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A compiled expression for which only the letters of ASCII are letters, as for JavaScript.
+
+    Chinese has no blanks, so a message of a program often begins or ends right beside its words.
+    """
+    return re.compile(pattern, re.ASCII | flags)
+
+
 # The codes of a terminal's colours, also without the sign of escape, which some pages leave out.
-COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
-# Quotation marks and dashes as a web page or a word processor sets them, and as the program has printed them.
+COLOURS = expression(r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\^\[)?\[\d+(?:;\d+)*m")
+# Quotation marks, dashes and blanks as a web page or a word processor sets them, and as the program has printed them.
 TYPESET = {
     "\u2018": "'",
     "\u2019": "'",
@@ -16,6 +25,8 @@ TYPESET = {
     "\u2010": "-",
     "\u2011": "-",
     "\u2013": "-",
+    "\ufeff": "",
+    **dict.fromkeys("\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))), " "),
 }
 _TYPESET = str.maketrans(TYPESET)
 # The marks that a launcher or a logger puts before the lines of a process: torchrun, Ray, vLLM, mpirun,
@@ -24,49 +35,49 @@ PREFIX = (
     r"^\W*(?:\[\d+\]\s*)?(?:\[rank ?\d+\]:|\(\w+ pid=\d+[^)]*\)|[\d,]+\]<\w+>:|E\b)?\s*"
     r"(?:(?:ERROR|CRITICAL) [\d-]+ [\d:.]+ \[?[\w./]+:\d+\]|\[[\d-]+ [\d:]+(?: [A-Z]{2}\d+)+\])?\s*"
 )
-FRAME = re.compile(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
-CARETS = re.compile(PREFIX + r"[~^]+\s*$")
-RAISED = re.compile(
+FRAME = expression(PREFIX + r'(?:File ".*", line \d+|frame #\d+:|\S+\(\d+\): |│|-+> ?\d+|\d+ .*\()', re.IGNORECASE)
+CARETS = expression(PREFIX + r"[~^]+\s*$")
+RAISED = expression(
     PREFIX + r"(?:((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Failed|Interrupt|Exit|Iteration))\b:?"
     r"|(?:\S+\.py|torchrun|accelerate|Accelerate CLI tool): error: )"
 )
 # Errors that report a different one: of a launcher, or of code that carries errors between processes or threads.
-REPORT = re.compile(
+REPORT = expression(
     r"ChildFailedError|CalledProcessError|Process(?:Raised|Exited)Exception|SignalException|RemoteTraceback"
     r"|Caught ?\w* ?in |Engine core initialization failed|Engine process failed to start|Engine(?:Dead|Generate)Error"
     r"|WorkerProc initialization failed|ActorDiedError|RayActorError|RayTaskError|WorkerCrashedError"
 )
-USAGE = re.compile(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
+USAGE = expression(PREFIX + r"usage: ", re.IGNORECASE)  # the options that a parser of arguments knows
 # How many letters are read: a longer text is taken for the log of a run, and shortened.
 LONG = 30_000
 REPEATED = 3  # of lines that differ by their numbers alone, so many are read: the last ones
-NOT_LETTERS = re.compile(r"[^A-Za-z]+")
-PIECE = re.compile(r".{1,1000}(?!\S)|.{1,1000}")  # a longer line is read as several
+NOT_LETTERS = expression(r"[^A-Za-z]+")
+PIECE = expression(r".{1,1000}(?!\S)|.{1,1000}")  # a longer line is read as several
 # Words that most messages of a log have in one of their lines; AROUND lines before and after are read with it.
-TELLING = re.compile(
+TELLING = expression(
     r"error|exception|traceback|warn|fail|kill|abort|signal|fault|timed? ?out|cannot|can't|could not|unable|not found"
     r"|invalid|mismatch|refused|expected|must ",
     re.IGNORECASE,
 )
 AROUND = 5
 # A word, or a row of signs, so long that it is cut, because the time of an expression may grow with its square.
-ENDLESS = re.compile(r"([A-Za-z0-9_]{200})[A-Za-z0-9_]+|([ -/:-@[-^`{-~\t]{200})[ -/:-@[-^`{-~\t]+")
-REPETITIONS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|[+*]|,\}")
+ENDLESS = expression(r"([A-Za-z0-9_]{200})[A-Za-z0-9_]+|([ -/:-@[-^`{-~\t]{200})[ -/:-@[-^`{-~\t]+")
+REPETITIONS = expression(r"\\.|\[(?:\\.|[^\]\\])*\]|[+*]|,\}")
 AT_MOST = 4000  # repetitions of a part of an expression: as far apart are the ends of a traceback in a replica
 TRACEBACK = "Traceback (most recent call last)"  # an error was raised, even if its last line is cut off
-BARE = re.compile(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted shows what is wrong
-ASSERTED = re.compile(r"\bassert\b")
+BARE = expression(PREFIX + r"AssertionError:?\s*$")  # without a message: the code that was asserted shows what is wrong
+ASSERTED = expression(r"\bassert\b")
 NEAR = 3  # the code of a bare assertion is in one of so many lines above it; carets may be between them
-WARNED = re.compile(r"(?i:\bwarn(?:ing)?\b)|[a-z]Warning: |\[W\d*|\bINFO\b")
-NOT_WARNED = re.compile(r"NCCL WARN|Error|Exception")
+WARNED = expression(r"(?i:\bwarn(?:ing)?\b)|[a-z]Warning: |\[W\d*|\bINFO\b")
+NOT_WARNED = expression(r"NCCL WARN|Error|Exception")
 
 # Signs of a program that uses PyTorch, and of one with several processes.
-PYTORCH = re.compile(
+PYTORCH = expression(
     r"torch|cuda|\bgpu|nccl|gloo|\brank|tensor(?!flow)|DataParallel|DataLoader|accelerate|deepspeed|lightning|ddp|fsdp"
     r"|vllm|sglang|\bray\b|raylet|megatron|nvidia|nvml",
     re.IGNORECASE,
 )
-SEVERAL = re.compile(
+SEVERAL = expression(
     r"\brank ?\d|local_?rank|world_?size|torchrun|distributed|c10d|nccl|gloo|\bddp|DataParallel|DataLoader|utils/data"
     r"|accelerate|deepspeed|lightning|elastic|mp\.spawn|multi.?gpu|\bgpus\b|MASTER_(PORT|ADDR)|TCPStore|SocketImpl"
     r"|Killing subprocess \d|\bsrun\b|slurmstepd|resource_tracker|semaphore_tracker|CudaIPCTypes"
@@ -74,7 +85,7 @@ SEVERAL = re.compile(
     re.IGNORECASE,
 )
 # Further signs of a program of ours, in texts that do not name PyTorch. A longer text without any is not guessed at.
-KINDRED = re.compile(
+KINDRED = expression(
     r"\b[AHVBLT]\d{2,3}\b|RTX ?\w*\d|\bhvd\b|horovod|c10|fully_shard|num_workers|loader|\b[bf]p?f?16\b|half\(\)"
     r"|BatchNorm|Backward\d?\b|distributed|state[_ ]?dict|checkpoint|\bamp\b|fine-?tun|llama|pipeline.?parallel"
     r"|resource_tracker|semaphore|async_io|slurm|srun|several (?:cards|nodes|machines)|multi.?node|ZeRO"
@@ -83,18 +94,18 @@ KINDRED = re.compile(
 )
 FEW_WORDS = 12  # a text of so many is a question, which need not say what it is about
 # Signs of other programs that compute on GPUs and print CUDA's messages, and signs that PyTorch is used after all.
-OTHERS = re.compile(
+OTHERS = expression(
     r"celery|ForkPoolWorker|worker_connections|\bXLA\b|xla_extension|\bjax|tensorflow|tf_stack|cutlass|ggml|llama[._]?cpp|mxnet|paddlepaddle|paddle/|darknet"
     r"|\bcaffe\b|onnxruntime|TensorRT|hashcat|GPUassert|gromacs|\bOptiX|\bblender|CUDA\.jl|ollama|\bcv::|opencv|xgboost"
     r"|lightgbm|\bnumba\b|\bthrust::|rapids",
     re.IGNORECASE,
 )
-TORCH = re.compile(
+TORCH = expression(
     r"torch|\bc10|aten\b|\bat::|accelerate|deepspeed|lightning|fsdp|\bddp\b|DataParallel|DataLoader|transformers",
     re.IGNORECASE,
 )
 # Frames and files of other languages: JavaScript and Java, then C, Lua, Go, Rust, Ruby and PHP.
-FOREIGN = re.compile(
+FOREIGN = expression(
     r"^\s{0,80}at [\w$.<>\[\] ]+ ?\(.*:\d+\)|\w\.(c|h|js|mjs|ts|lua|java|go|rs|rb|php)\b[,:] ?\d"
     r"|luarocks|npm ERR|node:internal|\bgoroutine \d|\bjava\.\w+\.\w|thread '\w+' panicked",
     re.MULTILINE,

@@ -35,17 +35,24 @@ def _is_open(text: str) -> bool:
 
 def quoting(cause: str, lines: tuple[str, ...]) -> str:
     """The sentences of a cause that quote these lines; empty if none does, or if the cause has few or begins so."""
-    told = sentences(cause)
     text = _even(" ".join(lines))
-    picked = [sentence for sentence in told if any(_is_in(part, text) for part in QUOTED.findall(sentence))]
-    return "" if len(told) < ENOUGH or picked == told[:1] else " ".join(picked)
+    picked = [sentence for sentence, quotes in cases(cause) if any(_is_in(words, text) for words in quotes)]
+    return "" if picked == sentences(cause)[:1] else " ".join(picked)
 
 
-def _is_in(quoted: str, text: str) -> bool:
+def cases(cause: str) -> list[tuple[str, list[str]]]:
+    """Each sentence of a cause that quotes a message, with the words that it quotes; none if the cause has few."""
+    told = sentences(cause)
+    quotes = [(sentence, list(filter(_is_telling, map(_even, QUOTED.findall(sentence))))) for sentence in told]
+    return [case for case in quotes if case[1]] if len(told) >= ENOUGH else []
+
+
+def _is_telling(words: str) -> bool:
+    return len(words) >= LETTERS or " " in words
+
+
+def _is_in(words: str, text: str) -> bool:
     """Whether a text has the quoted words; an ellipsis in these is for anything."""
-    words = _even(quoted)
-    if len(words) < LETTERS and " " not in words:
-        return False
     return re.search(".*".join(map(re.escape, words.split("..."))), text) is not None
 
 
