@@ -50,7 +50,7 @@ def test_letters_of_either_case_are_written_out():
 
 
 def test_an_expression_with_letters_of_every_alphabet_is_refused():
-    with pytest.raises(ValueError, match="reading.expression"):
+    with pytest.raises(ValueError, match=r"reading\.expression"):
         search.expression(re.compile(r"\bcuda"))
 
 
