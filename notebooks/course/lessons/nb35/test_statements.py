@@ -20,7 +20,7 @@ def test_early_errors_are_those_of_the_cpu_at_their_line():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.returncode == 1 and "IndexError: Target 3 is out of bounds" in run.stderr
-    assert says("35", 'raises the error of the CPU, "Target 3 is out of bounds", at the line that made the call')
+    assert says("35", 'gets the error of the CPU, "Target 3 is out of bounds", at the line that made the call')
 
 
 def test_the_debug_mode_does_not_report_synchronize():
@@ -29,7 +29,7 @@ def test_the_debug_mode_does_not_report_synchronize():
         torch.cuda.synchronize()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert says("35", "The debug mode does not report that one.")
+    assert says("35", "The debug mode does not report `synchronize`.")
 
 
 def test_a_reference_that_is_kept_until_the_streams_have_met_is_as_good_as_record_stream():
@@ -50,18 +50,18 @@ def test_a_reference_that_is_kept_until_the_streams_have_met_is_as_good_as_recor
     with vgpu.races(error=False) as held:
         assert add_up(keep=True) == 16
     assert dropped and not held
-    assert says("35", "To keep a reference until the streams have met is as good.")
+    assert says("35", "It is as good to keep a reference to the batch until `side` has waited for `main`.")
 
 
 def test_an_event_that_is_recorded_after_the_work_is_a_wait():
-    side, main, event = torch.cuda.Stream(), torch.cuda.current_stream(), torch.cuda.Event()
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()
     with vgpu.races():
         with torch.cuda.stream(side):
             batch = torch.ones(4).pin_memory().to("cuda", non_blocking=True)
-        event.record(side)
+        event = side.record_event()
         main.wait_event(event)
         assert batch.sum().item() == 4
-    assert says("35", "`event.record(side)` after the work, then `main.wait_event(event)`")
+    assert says("35", "`event = side.record_event()` after the work, then `main.wait_event(event)`")
 
 
 def test_a_copy_to_the_host_that_does_not_block_has_to_be_waited_for():

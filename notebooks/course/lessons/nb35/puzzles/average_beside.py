@@ -79,6 +79,20 @@ def the_wrong_direction(weight: Tensor, gradients: Sequence[Tensor], average: Te
 
 
 @wrong
+def for_itself(weight: Tensor, gradients: Sequence[Tensor], average: Tensor, side: torch.cuda.Stream) -> None:
+    """this is what a function gives whose side stream does not wait for the weight. Inside of
+    `with torch.cuda.stream(side)` the current stream is `side`, so `side.wait_stream(torch.cuda.current_stream())` lets
+    it wait for itself there. Ask for the current stream before the `with`.
+    """
+    for gradient in gradients:
+        weight -= 0.1 * gradient
+        with torch.cuda.stream(side):
+            side.wait_stream(torch.cuda.current_stream())
+            average.lerp_(weight, 0.5)
+        torch.cuda.current_stream().wait_stream(side)
+
+
+@wrong
 def not_after_the_loop(weight: Tensor, gradients: Sequence[Tensor], average: Tensor, side: torch.cuda.Stream) -> None:
     """this is what a function gives whose streams wait in every turn and not at the end: the caller may read an average
     that lacks the last step.
