@@ -9,7 +9,8 @@ from torch import Tensor, distributed
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course.kit.learn.exercise import TODO, Case
-from course.kit.ranks import RanksFailed, ranks
+from course.kit.rank_threads import call_on_ranks, is_apart
+from course.kit.ranks import RanksFailed
 
 CALLED = "reduce_scatter, which is not allowed"
 LIMIT = 3.0  # seconds after which ranks that wait for each other end an answer
@@ -39,7 +40,7 @@ class Called(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class RanksCase(Case):
-    """A call in two processes: the result is what each rank returned."""
+    """A call on two ranks: the result is what each of them returned."""
 
     def on_rank(self, function: Callable[..., Any]) -> Any:
         """What a rank does, and its result as numbers or words."""
@@ -62,13 +63,12 @@ class RanksCase(Case):
 
     def _run(self, function: Callable[..., Any]) -> Any:
         try:
-            results = ranks(2, limit=LIMIT)(self.on_rank)(function)
+            results = call_on_ranks(2, self.on_rank, function, limit=LIMIT)
         except RanksFailed as failed:
             if "raised NotImplementedError" in str(failed):  # a starter that is not filled in
                 raise NotImplementedError from None
-            apart = failed.positions or "simulated only" in str(failed)
             words = str(failed).splitlines()[0]
-            return Failed("ranks apart" if apart else words.split("raised ")[-1].split(":")[0], words)
+            return Failed("ranks apart" if is_apart(failed) else words.split("raised ")[-1].split(":")[0], words)
         return TODO if TODO in results else self.judged(results)
 
     def judged(self, results: list[Any]) -> Any:

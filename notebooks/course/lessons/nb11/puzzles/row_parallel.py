@@ -14,7 +14,8 @@ from torch import Tensor, distributed
 
 from course.kit.learn.exercise import TODO, Case
 from course.kit.learn.puzzle import wrong
-from course.kit.ranks import RanksFailed, ranks
+from course.kit.rank_threads import call_on_ranks
+from course.kit.ranks import RanksFailed
 
 hints = (
     "Half of the inputs gives every output, but each one only in part.",
@@ -28,12 +29,12 @@ LIMIT = 3.0  # seconds after which ranks that wait for each other end an answer
 
 @dataclass(frozen=True)
 class OnRanks(Case):
-    """A call in two processes, each with its GPU. The result is what each rank returned, as numbers."""
+    """A call on two ranks, each with its GPU. The result is what each rank returned, as numbers."""
 
     def call(self, function: Callable[..., Any]) -> Any:
         """Raises RanksFailed, which says where the ranks stood if they waited for each other."""
         try:
-            results = ranks(2, limit=LIMIT)(_on_rank)(function, self.args)
+            results = call_on_ranks(2, _on_rank, function, self.args, limit=LIMIT)
         except RanksFailed as failed:
             if "raised NotImplementedError" in str(failed):  # a starter that is not filled in
                 raise NotImplementedError from None
