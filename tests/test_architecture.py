@@ -59,11 +59,10 @@ LEVELS = {
 # before a write of NumPy's was a race, 14,290 before a dead context named the lines that launched its kernel, and
 # 14,360 before a bad value was named with its variable. multigpu's was 5,850 before its linter read a plain page of
 # DDP, by seven rules, and 6,620 before an answer told first which part of a cause a text is about; 6,690 before it
-# knew thirteen more kinds of fault from somebody else's pages, 7,410 before it knew more forms of these, and 7,630 before
-# the search quoted the message that it found. The
-# course's was 24,400 before notebook 35, on streams, 25,200 before puzzles had targets that are
-# measured, 26,450 before notebook 36, on pipelines, and 27,100 before
-# puzzles called ranks that are threads.
+# knew thirteen more kinds of fault from somebody else's pages, 7,410 before it knew more forms of these, and 7,630
+# before the search quoted the message that it found. The course's was 24,400 before notebook 35, on streams, 25,200
+# before puzzles had targets that are measured, 26,450 before notebook 36, on pipelines, and 27,100 before puzzles
+# called ranks that are threads.
 LINES = {"frcnn_lite": 10_910, "vgpu": 14_450, "multigpu": 7_700, "course": 27_170}
 
 
