@@ -516,8 +516,9 @@ def test_the_text_below_an_outcome_opens_with_it_for_all_at_once_and_for_who_fol
     reader.wait_for("all texts", lambda: browser.execute_script(BELOW_OUTCOMES)[1] == 0)
 
     browser.get("about:blank")
-    browser.get(f"{page}#how-exercises-work")
-    reader.wait_for("heading", lambda: browser.find_element("css selector", "#how-exercises-work h2").is_displayed())
+    below = "#exercise-00-1-a-row-for-each-digit"
+    browser.get(f"{page}{below}")
+    reader.wait_for("heading", lambda: browser.find_element("css selector", f"{below} h3").is_displayed())
     assert browser.execute_script(BELOW_OUTCOMES)[1] > 0
 
 
