@@ -33,6 +33,7 @@ GUIDES = {
         "packages/vgpu/docs/rivals.md",
     ],
     "Lint, explain, doctor": ["packages/multigpu/README.md", "packages/multigpu/docs/linter.md"],
+    "The words of configurations": ["docs/config-words.md"],
     "The project": [
         "docs/architecture.md",
         "docs/detector.md",

@@ -65,10 +65,14 @@ def test_weights_and_buffers_are_those_of_rank_0():
         begins_with = net.weight.item()
         net.seen += own
         ddp(torch.ones(1).cuda())
-        return begins_with, net.seen.item()
+        trained = net.seen.item()
+        net.seen += own
+        with torch.no_grad():
+            ddp.eval()(torch.ones(1).cuda())
+        return begins_with, trained, net.seen.item()
 
-    assert ranks(2)(look)() == [(0.0, 0.0), (0.0, 0.0)]
-    assert says("07", "Before a forward of training DDP sends those of rank 0 to all")
+    assert ranks(2)(look)() == [(0.0, 0.0, 0.0)] * 2
+    assert says("07", "Before each forward, in evaluation too, DDP sends those of rank 0 to all")
     assert says("07", "When DDP wraps a net, it sends the weights and buffers of rank 0 to all others")
 
 
@@ -126,7 +130,7 @@ def test_the_forward_decides_whether_backward_sends():
     assert on_ranks("around both") == [0, 0]
     assert on_ranks("around backward") == on_ranks("flag") == [1, 1]
     assert says("07", "so `no_sync` belongs around forward *and* backward.")
-    assert says("07", "as `require_backward_grad_sync` did in a script of 2024, comes one micro-batch late")
+    assert says("07", "`require_backward_grad_sync`, changed in between, comes one micro-batch late")
 
 
 def test_the_compiler_cuts_its_graph_where_buckets_end(tmp_path):

@@ -22,7 +22,7 @@ QUESTIONS = (
     ),
     Question(
         "36.held",
-        "Four stages, eight micro-batches, and each stage goes backward as soon as it can. "
+        "Four stages and eight micro-batches, under 1F1B. "
         "Of how many micro-batches does the first stage keep activations at the worst moment?",
         ("1", "4", "8"),
     ),

@@ -16,6 +16,11 @@ def weighted_means(net, rows, labels, size):
         (cross_entropy(net(some), those) * len(some) / len(rows)).backward()
 
 
+def row_by_row(net, rows, labels, size):
+    for row, label in zip(rows, labels, strict=True):
+        (cross_entropy(net(row[None]), label[None]) / len(rows)).backward()
+
+
 def one_sum(net, rows, labels, size):
     losses = [
         cross_entropy(net(some), those, reduction="sum")
@@ -29,6 +34,7 @@ RIGHT = [
     ("36.one_forward_one_backward", lambda *given: tuple(by_pattern(*given))),
     ("36.accumulate", weighted_means),
     ("36.accumulate", one_sum),
+    ("36.accumulate", row_by_row),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
     (

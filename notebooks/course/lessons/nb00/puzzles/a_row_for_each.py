@@ -37,10 +37,10 @@ agree = same_tensor
 
 @wrong
 def a_row_for_each_GPU(query, digits):
-    """the number of rows is always the same here. If it is the number of GPUs, each replica runs, but the pieces do not
-    fit the batch: ten digits on four GPUs are cut into 3, 3, 3 and 1, and row i of `query` has to be there for digit i.
+    """the number of rows is always the same here, whatever the batch is: the number of GPUs, or ten. Row i of `query`
+    has to be there for digit i, so a batch of seven digits needs seven rows.
 
-    Source: the repair of the post of December 2021 in the "Further reading" of notebook 01
+    Source: the repair of a post of December 2021
     """
     return query.expand(4, -1)
 
@@ -61,3 +61,9 @@ def cuts_the_graph(query, digits):
     nothing.
     """
     return query.detach().expand(len(digits), -1)
+
+
+@wrong
+def the_query_as_it_is(query, digits):
+    """this is `query` as it was. It still has one row, so it makes one piece, and one replica runs."""
+    return query

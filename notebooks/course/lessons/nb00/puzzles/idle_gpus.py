@@ -26,8 +26,8 @@ def cases(random: Random) -> Sequence[Case]:
 
 @wrong
 def only_when_rows_run_short(rows, gpus):
-    """this is what a function gives that counts idle GPUs only where there are fewer rows than GPUs. 9 rows on 4 GPUs
-    make chunks of 3, 3 and 3: one GPU is idle all the same.
+    """this is what a function gives that counts idle GPUs only where there are fewer rows than GPUs, as an even split
+    would. 9 rows on 4 GPUs are not split into 3, 2, 2 and 2, but into 3, 3 and 3: one GPU is idle.
 
     Source: as in pytorch/pytorch issue 9226, 2018
     """

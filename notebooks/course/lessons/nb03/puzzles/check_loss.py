@@ -61,7 +61,7 @@ def _one_gpu_alone(k: int, chunks: Sequence[Tensor], gpus: int) -> Tensor:
 
 
 def cases(random: Random) -> Sequence[Case]:
-    """Three right programs and six wrong ones."""
+    """Three right programs and seven wrong ones."""
     right: dict[str, Compute] = {
         THE_SAME_SUM: lambda chunks, gpus: torch.cat(list(chunks)).mean(),
         "the sums by the counts": _sums_by_counts,
@@ -72,6 +72,7 @@ def cases(random: Random) -> Sequence[Case]:
         "the sum of the means": lambda chunks, gpus: _mean_of_means(chunks, gpus) * len(chunks),
         "the sum of the means by the GPUs": lambda chunks, gpus: _mean_of_means(chunks, gpus) * len(chunks) / gpus,
         "the mean without a last short chunk": _without_a_short_chunk,
+        "the sum, which is the same on any number of GPUs": lambda chunks, gpus: torch.cat(list(chunks)).sum(),
     }
     for k in random.sample(range(4), 2):
         wrong[f"the mean of GPU {k} alone"] = partial(_one_gpu_alone, k)

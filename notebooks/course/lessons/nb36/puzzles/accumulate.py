@@ -22,14 +22,14 @@ hints = (
 
 @dataclass(frozen=True)
 class Left:
-    """What a call leaves: the gradient, and how many rows came through the net at once."""
+    """What a call leaves: the gradient, and whether more rows came through the net at once than are allowed."""
 
     gradient: tuple[float, ...]
-    most: int
+    too_many: bool
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{number:.4f}" for number in self.gradient[:3])
-        return f"the gradient [{numbers}, ...], with {self.most} rows at once"
+        return f"the gradient [{numbers}, ...]{', with too many rows at once' if self.too_many else ''}"
 
 
 class _Net(nn.Linear):
@@ -55,7 +55,8 @@ class _Batch(Case):
             return TODO
         found = [parameter.grad for parameter in net.parameters()]
         return Left(
-            tuple(torch.cat([g.flatten() for g in found if g is not None] or [torch.zeros(0)]).tolist()), net.most
+            tuple(torch.cat([g.flatten() for g in found if g is not None] or [torch.zeros(0)]).tolist()),
+            net.most > size,
         )
 
 
@@ -80,7 +81,7 @@ def agree(given: object, expected: Left) -> bool:
     """Equal gradients up to rounding, and never more rows at once than are allowed."""
     return (
         isinstance(given, Left)
-        and given.most == expected.most
+        and given.too_many == expected.too_many
         and len(given.gradient) == len(expected.gradient)
         and all(abs(a - b) < 1e-5 for a, b in zip(given.gradient, expected.gradient, strict=True))
     )

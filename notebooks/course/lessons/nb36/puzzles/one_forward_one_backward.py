@@ -69,3 +69,22 @@ def one_forward_too_few(stage, stages, batches):
     begins with one, and stage 0 with as many as there are stages.
     """
     return one_forward_one_backward(min(stage + 1, stages - 1), stages, batches)
+
+
+@wrong
+def one_forward_too_many(stage, stages, batches):
+    """the order is right, but it begins with one forward too many, so the stage keeps one micro-batch more than it
+    must. The last stage begins with one, and stage 0 with as many as there are stages.
+    """
+    early = min(stages - stage + 1, batches)
+    turns = [
+        slot for k in range(batches) for slot in (("B", k), ("F", early + k)) if slot[0] == "B" or slot[1] < batches
+    ]
+    return [("F", k) for k in range(early)] + turns
+
+
+@wrong
+def the_last_backwards_are_missing(stage, stages, batches):
+    """the backwards of the last micro-batches are missing: each forward needs one."""
+    order = one_forward_one_backward(stage, stages, batches)
+    return order[: 1 + max(k for k, (kind, _) in enumerate(order) if kind == "F")]
