@@ -24,7 +24,8 @@ def same_outputs(given: Any, expected: Any) -> bool:
 def _ways_back(joined: Any) -> list[set[int]]:
     """For each tensor, the weights that its graph leads to."""
     if isinstance(joined, Tensor):
-        is_weight = joined.requires_grad and joined.grad_fn is None
+        # A view of a weight that is made under `no_grad` asks for a gradient, and leads nowhere.
+        is_weight = joined.requires_grad and joined.grad_fn is None and joined._base is None
         return [{id(joined)} if is_weight else _weights_of(joined.grad_fn)]
     parts = joined.values() if isinstance(joined, dict) else joined
     return [weights for part in parts for weights in _ways_back(part)]

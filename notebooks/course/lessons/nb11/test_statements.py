@@ -102,7 +102,7 @@ def test_hsdp_sends_half_between_two_machines_and_hardly_less_between_many():
 
 def test_a_block_divided_in_this_way_sends_four_times_a_step():
     assert ranks(2)(counted)("tensor")[0]["calls"] == 4 * LAYERS
-    assert says("11", "as in tensor parallel: four `all_reduce`s a step")
+    assert says("11", "as in tensor parallel: four `all_reduce`s for each block in a step")
 
 
 def test_a_logit_takes_ten_bytes_at_the_peak():

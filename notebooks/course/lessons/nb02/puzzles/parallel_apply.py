@@ -97,7 +97,8 @@ def cases(random: Random) -> Sequence[Case]:
     cases = []
     for k, count in enumerate((2, 2, 1, random.randint(3, 4))):
         devices = [torch.device("cuda", (gpu + k) % 2) for gpu in range(count)]
-        chunks = [torch.full((gpu + 2,), random.randint(1, 99), device=device) for gpu, device in enumerate(devices)]
+        rows = [random.randint(2, 9) for _ in devices]
+        chunks = [torch.full((n,), random.randint(1, 99), device=at) for n, at in zip(rows, devices, strict=True)]
         cases.append(_Watched((chunks, devices), waits=k == 0))
     return cases
 
@@ -167,7 +168,11 @@ def in_order_of_arrival(modules: Modules, chunks: Sequence[Any], devices: Sequen
     return outputs
 
 
-@wrong
+def _reads_before_it_is_there(cases: Sequence[Case], given: Sequence[_Facts]) -> bool:
+    return all(facts.outputs is not None and any(x is None for x in facts.outputs) for facts in given)
+
+
+@wrong(recognise=_reads_before_it_is_there)
 def threads_not_awaited(modules: Modules, chunks: Sequence[Any], devices: Sequence[torch.device]) -> list[Any]:
     """this is what comes of threads for which nobody waits: the outputs are read before they are there. `join` waits
     for a thread.

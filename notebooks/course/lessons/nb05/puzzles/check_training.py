@@ -110,9 +110,10 @@ _WRONG = {
 
 
 def cases(random: Random) -> Sequence[Case]:
-    """Right programs and wrong ones, each from weights of its own."""
-    cases = []
-    for words, program in (_RIGHT | _WRONG).items():
+    """Right programs and wrong ones, in any order, each from weights of its own."""
+    cases, programs = [], list((_RIGHT | _WRONG).items())
+    random.shuffle(programs)
+    for words, program in programs:
         seed = random.randrange(2**31)
         on_two = Program(words, lambda steps, run=program, seed=seed: run(seed, steps))
         cases.append(Trial((on_two, Program("one GPU", lambda steps, seed=seed: _on_one(seed, steps)))))
