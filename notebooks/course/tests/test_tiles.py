@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from course.kit.learn.state import record
+from course.kit.live import metadata
 from course.tools import tiles as module
 from course.tools.lesson import Lesson, read_series
 from course.tools.reading_order import ROUTES
@@ -53,6 +55,16 @@ def test_who_stopped_in_the_middle_goes_on_there(answered):
 def test_who_has_done_everything_is_sent_to_no_new_notebook(answered):
     answered.update({("solved", key): True for lesson in LESSONS for key in lesson.exercises})
     assert tiles(LESSONS).text == "6 of 6 exercises solved, in 3 notebooks; go on with 07 Rows <07>: and more."
+
+
+def test_a_file_keeps_the_tiles_of_a_reader_who_has_just_begun(tmp_path, monkeypatch):
+    at_first = tiles(LESSONS)
+    for name, value in {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "FRCNN_LITE_LEARN": "on"}.items():
+        monkeypatch.setenv(name, value)
+    assert record("solved", "00.a", True)
+    shown, named = tiles(LESSONS)._repr_mimebundle_()
+    assert shown["text/plain"].startswith("1 of 6 exercises solved")
+    assert named == metadata(still=at_first._repr_mimebundle_())
 
 
 def test_hours_are_in_halves():

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from course.kit.learn.card import Card
+from course.kit.learn.progress import of_the_reader
 from course.kit.learn.state import recall
 from course.tools.lesson import Lesson
 from course.tools.reading_order import PARTS, ROUTES, part_of
@@ -26,6 +27,10 @@ def tiles(lessons: Sequence[Lesson]) -> Card:
     Returns:
         A card, whose text says how much is done and which notebook comes next.
     """
+    return of_the_reader(lambda: _tiles(lessons))
+
+
+def _tiles(lessons: Sequence[Lesson]) -> Card:
     known = {lesson.number: lesson for lesson in lessons}
     exercises = [key for lesson in lessons for key in lesson.exercises]
     solved = sum(map(_is_solved, exercises))

@@ -1,15 +1,25 @@
 """A tile for each puzzle: which of them a reader has solved, and where to go on."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from html import escape
 
 from course.kit.learn.card import Card
-from course.kit.learn.state import recall
+from course.kit.learn.state import is_live, nothing_answered, recall
 
 OPEN, DONE = "#8a8a8a", "#009e73"
 TILE = (
     "display:inline-block;width:2.4em;margin:2px;padding:0.3em 0;border-radius:4px;text-align:center;border:2px solid"
 )
+
+
+def of_the_reader(draw: Callable[[], Card]) -> Card:
+    """What `draw` shows of a reader's progress; a file keeps it as it is for somebody who has just begun."""
+    if not is_live():
+        return draw()
+    with nothing_answered():
+        still = draw()
+    return dataclasses.replace(draw(), still=still)
 
 
 def board(keys: Sequence[str]) -> Card:
@@ -21,6 +31,10 @@ def board(keys: Sequence[str]) -> Card:
     Returns:
         A card, whose text says how many are solved and which one comes next.
     """
+    return of_the_reader(lambda: _board(keys))
+
+
+def _board(keys: Sequence[str]) -> Card:
     solved = [recall("solved", key) is True for key in keys]
     tiles = "".join(_tile(number, key, done) for number, (key, done) in enumerate(zip(keys, solved, strict=True), 1))
     words = f"{sum(solved)} of {len(keys)} solved"

@@ -8,7 +8,8 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def state_file(environ: Mapping[str, str] = os.environ, platform: str = sys.plat
     return base / "frcnn_lite" / "learn.json"
 
 
+_hidden = False  # whether `recall` finds nothing at the moment
 _unsaved: dict[str, dict[str, Any]] = {}  # answers that no file took: they last as long as this kernel
 _told: set[str] = set()  # what the reader was told already
 
@@ -44,7 +46,7 @@ NO_FILE = (OSError, RuntimeError)  # RuntimeError: the system knows no home fold
 
 def recall(section: str, key: str) -> Any:
     """What was recorded, None if nothing was or nobody is there."""
-    if not is_live():
+    if _hidden or not is_live():
         return None
     _try_folder()
     unsaved = _unsaved.get(section, {})
@@ -53,6 +55,17 @@ def recall(section: str, key: str) -> Any:
     except NO_FILE as error:
         _tell("read", f"The answers that you gave earlier cannot be read: {_reason(error)}.")
         return None
+
+
+@contextmanager
+def nothing_answered() -> Iterator[None]:
+    """Inside, `recall` finds nothing, as for a reader who has just begun."""
+    global _hidden
+    _hidden = True
+    try:
+        yield
+    finally:
+        _hidden = False
 
 
 def record(section: str, key: str, value: Any) -> bool:
