@@ -1,4 +1,4 @@
-"""The four calls of a reader: those that are solved, ours in place of the others, and a picture of which is which."""
+"""The four calls as the notebook has them: what is right, ours for the others, and a picture of which is which."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ BOX, HIGH, GAP, TOP, LEFT = 150, 62, 34, 52, 16
 
 @dataclass(frozen=True)
 class Calls:
-    """A function for each call; `own` has the names of those that are the reader's."""
+    """A function for each call; `own` has the names of those that the notebook itself has."""
 
     scatter: Callable[..., Any]
     replicate: Callable[..., Any]
@@ -30,12 +30,12 @@ class Calls:
 
     @property
     def figure(self) -> Figure:
-        """The calls in their order, green where the reader's function is the one that runs."""
+        """The calls in their order, green where the notebook's function is the one that runs."""
         return _draw(self.own)
 
 
 def complete(**functions: Callable[..., Any]) -> Calls:
-    """The reader's functions where they are solved, and the reference elsewhere."""
+    """The notebook's functions where they are right, and the reference elsewhere."""
     exercises = {name: find_exercise(f"02.{name}") for name in DOES}
     own = tuple(name for name in DOES if judge(exercises[name], functions[name]).solved)
     return Calls(**{name: functions[name] if name in own else exercises[name].reference for name in DOES}, own=own)
@@ -43,7 +43,7 @@ def complete(**functions: Callable[..., Any]) -> Calls:
 
 def _draw(own: tuple[str, ...]) -> Figure:
     width = 2 * LEFT + len(DOES) * BOX + (len(DOES) - 1) * GAP
-    title = f"A step of DataParallel: {len(own)} of its {len(DOES)} calls are yours"
+    title = f"A step of DataParallel: {len(own)} of its {len(DOES)} calls are written"
     canvas = Canvas(width, TOP + HIGH + 16, title, _describe(own), at=(LEFT, 28))
     for k, (name, does) in enumerate(DOES.items()):
         _draw_call(canvas, LEFT + k * (BOX + GAP), name, does, name in own)
@@ -57,7 +57,7 @@ def _draw_call(canvas: Canvas, x: float, name: str, does: str, is_own: bool) -> 
     canvas.rect(x, TOP, BOX, HIGH, fill=fill, stroke=stroke, stroke_width=2, rx=6)
     canvas.text(x + BOX / 2, TOP + 21, name, anchor="middle", font_weight="bold")
     canvas.text(x + BOX / 2, TOP + 38, does, size=12, anchor="middle", fill=INK if is_own else FAINT)
-    canvas.text(x + BOX / 2, TOP + 54, "✔ yours" if is_own else "not yet yours", size=11, anchor="middle")
+    canvas.text(x + BOX / 2, TOP + 54, "✔ written" if is_own else "not yet", size=11, anchor="middle")
 
 
 def _draw_arrow(canvas: Canvas, x: float) -> None:
@@ -67,6 +67,5 @@ def _draw_arrow(canvas: Canvas, x: float) -> None:
 
 
 def _describe(own: tuple[str, ...]) -> str:
-    return (
-        "; ".join(f"{name} {does}: {'yours' if name in own else 'not yet yours'}" for name, does in DOES.items()) + "."
-    )
+    states = (f"{name} {does}: {'written' if name in own else 'not yet written'}" for name, does in DOES.items())
+    return "; ".join(states) + "."

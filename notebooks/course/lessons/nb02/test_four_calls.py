@@ -1,4 +1,4 @@
-"""The picture of the four calls is green where a reader's function is the one that runs."""
+"""The picture of the four calls is green where the notebook's function is the one that runs."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -20,11 +20,11 @@ def green_boxes(figure):
     return [box for box in ElementTree.fromstring(figure.markup).iter() if box.get("stroke") == RIGHT_COLOUR]
 
 
-def test_nothing_is_the_readers_at_first():
+def test_nothing_is_written_at_first():
     calls = complete(**dict.fromkeys(DOES, unsolved))
     assert calls.own == () and green_boxes(calls.figure) == []
     assert [getattr(calls, name) for name in DOES] == [find_exercise(f"02.{name}").reference for name in DOES]
-    assert "0 of its 4 calls are yours" in calls.figure.title
+    assert "0 of its 4 calls are written" in calls.figure.title
 
 
 def test_what_is_solved_runs_and_is_green():
@@ -33,7 +33,7 @@ def test_what_is_solved_runs_and_is_green():
 
     calls = complete(**dict.fromkeys(DOES, unsolved) | {"replicate": own})
     assert calls.own == ("replicate",) and calls.replicate is own and len(green_boxes(calls.figure)) == 1
-    assert "replicate copies the weights: yours; parallel_apply runs the copies: not yet yours" in calls.figure.text
+    assert "replicate copies the weights: written; parallel_apply runs the copies: not yet written" in calls.figure.text
 
 
 def test_all_of_them():
