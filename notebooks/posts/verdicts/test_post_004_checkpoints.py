@@ -10,10 +10,10 @@ from torch.nn import functional as F
 from verdict import verdict
 
 import vgpu
-from course.lessons.nb30.paddle_weights import load_paddle_into, slots
-from course.lessons.nb30.weight_files import read_weights
+from course.lessons.nb31.paddle_weights import load_paddle_into, slots
+from course.lessons.nb31.weight_files import read_weights
 
-INPLACE, WEIGHTS = "29_inplace_errors", "30_checkpoints_and_foreign_weights"
+INPLACE, CHECKPOINTS, WEIGHTS = "29_inplace_errors", "30_checkpoints", "31_weights_from_elsewhere"
 PADDLE = Path(__file__).resolve().parents[2] / "checkpoints" / "paddle"
 
 
@@ -148,7 +148,7 @@ def test_the_order_of_backward_does_not_matter():
     ruling="incomplete",
     because="A file of DataParallel has `module.` before every name; `update` adds them all, and loading "
     "stops with unexpected keys.",
-    notebook=WEIGHTS,
+    notebook=CHECKPOINTS,
     words="names that begin with module.",
 )
 def test_update_of_wrapped_names():

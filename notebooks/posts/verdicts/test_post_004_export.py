@@ -21,7 +21,7 @@ from frcnn_lite.export.sync_batchnorm import revert_sync_batchnorm
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 
-NOTEBOOK = "32_export_and_deploy"
+NOTEBOOK, CHECKPOINTS = "32_export_and_deploy", "30_checkpoints"
 LEGACY = {"dynamo": False, "opset_version": 11}
 CALL = {
     "export_params": True,
@@ -252,7 +252,7 @@ def test_formula_of_the_program():
     claim="`torch.save(..., _use_new_zipfile_serialization=False)` writes a file for torch before 1.6.",
     ruling="right",
     because="No zip archive is written, and it loads with `weights_only=True`. That torch 1.1 reads it was not tried.",
-    notebook=NOTEBOOK,
+    notebook=CHECKPOINTS,
     words="_use_new_zipfile_serialization=False",
 )
 def test_old_file_format(net, tmp_path):
@@ -282,7 +282,7 @@ def test_a_file_of_today_is_a_zip_archive(net, tmp_path):
     claim="`model_dict.update(pretrained_dict)`, then `load_state_dict(model_dict)`, loads the weights.",
     ruling="incomplete",
     because="It hides what the file lacks: every missing tensor keeps its random start, and all keys match.",
-    notebook=NOTEBOOK,
+    notebook=CHECKPOINTS,
     words="model_dict.update(pretrained_dict)",
 )
 def test_update_hides_missing_keys(net):
@@ -303,7 +303,7 @@ def test_update_hides_missing_keys(net):
     claim="`model_state_file = “xxx/xxx.pth”`.",
     ruling="typo",
     because="Typographic quotes; Python refuses them.",
-    notebook=NOTEBOOK,
+    notebook=CHECKPOINTS,
     words="typographic quotes",
 )
 def test_typographic_quotes():

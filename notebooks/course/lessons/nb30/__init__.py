@@ -1,1 +1,1 @@
-"""What only notebook 30, Checkpoints and foreign weights, reads."""
+"""What only notebook 30, checkpoints, reads."""

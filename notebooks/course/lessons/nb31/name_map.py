@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from course.kit.figures.palette import KIND_COLOURS, WRONG_COLOUR
 from course.kit.figures.svg import FAINT, INK, RULE, Canvas, Figure
 
-LEFT, TOP, ROW, NAME, GAP = 20, 68, 22, 250, 170
+LEFT, TOP, ROW, NAME, GAP = 16, 68, 22, 206, 124
 
 
 def name_map(

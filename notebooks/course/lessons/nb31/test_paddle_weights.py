@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from course.lessons.nb30.paddle_twin import RENAME, TwinOfPaddle
-from course.lessons.nb30.paddle_weights import PaddleError, convert, load_paddle_into, slots
+from course.lessons.nb31.paddle_twin import RENAME, TwinOfPaddle
+from course.lessons.nb31.paddle_weights import PaddleError, convert, load_paddle_into, slots
 
 THERE = {"running_mean": "_mean", "running_var": "_variance"}
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import vgpu
-from course.lessons.nb30.weight_files import read_weights, write_weights
+from course.lessons.nb31.weight_files import read_weights, write_weights
 from frcnn_lite.export.weights import load_weights_into
 
 SUFFIXES = (".pt", ".pth", ".npz", ".safetensors")

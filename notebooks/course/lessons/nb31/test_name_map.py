@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from course.lessons.nb30.name_map import name_map
+from course.lessons.nb31.name_map import name_map
 
 SVG = "{http://www.w3.org/2000/svg}"
 

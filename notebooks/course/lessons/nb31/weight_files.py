@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course.lessons.nb30.safe_pickle import load_arrays
+from course.lessons.nb31.safe_pickle import load_arrays
 from frcnn_lite.whole_file import whole_file
 
 PADDLE_NAMES = "StructuredToParameterName@@"  # a table in .pdparams: name in the model -> name in a static graph

@@ -11,7 +11,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from course.lessons.nb30.safe_pickle import UnsafePickleError, load_arrays, read_arrays
+from course.lessons.nb31.safe_pickle import UnsafePickleError, load_arrays, read_arrays
 
 ARRAYS = {
     "weight": np.arange(6, dtype=np.float32).reshape(2, 3),

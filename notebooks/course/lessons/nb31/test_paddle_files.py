@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from course.lessons.nb30.paddle_twin import RENAME, TwinOfPaddle
-from course.lessons.nb30.paddle_weights import load_paddle_into
-from course.lessons.nb30.weight_files import read_weights
+from course.lessons.nb31.paddle_twin import RENAME, TwinOfPaddle
+from course.lessons.nb31.paddle_weights import load_paddle_into
+from course.lessons.nb31.weight_files import read_weights
 
 FILES = Path(__file__).resolve().parents[3] / "checkpoints" / "paddle"
 

@@ -1,0 +1,1 @@
+"""What only notebook 31, weights from elsewhere, reads."""
