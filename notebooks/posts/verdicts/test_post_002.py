@@ -118,7 +118,7 @@ def test_expansion_is_never_read(bottlenecks):
     because="The values are right; twelve copies are stored, and the loop copies 77 times x on its way. Broadcasting "
     "adds the same without a copy.",
     notebook=GROUPED,
-    words="`expand` is a view: the addition reads `x` twelve times",
+    words="right values, 12 copies",
 )
 def test_shortcut_by_cat_equals_broadcast():
     x, out = torch.randn(2, 3, 4, 4), torch.randn(2, 36, 4, 4)
@@ -138,7 +138,7 @@ def test_shortcut_by_cat_equals_broadcast():
     ruling="right",
     because="(B, 12, C, H, W) does not add to (B, 12 * C, H, W). Flattened into the channels it equals `cat`.",
     notebook=GROUPED,
-    words="stacked = torch.stack",
+    words="flattened into the channels it is equal",
 )
 def test_stack_makes_a_new_dimension():
     x = torch.randn(2, 3, 4, 4)
@@ -174,7 +174,7 @@ def test_repeat_is_a_method():
     "channels, and then it works. A branch made for the serial block gives a twelfth of them, which "
     "raises.",
     notebook=GROUPED,
-    words="Its `downsample` is applied to `x`",
+    words="replaces all twelve shortcuts",
 )
 def test_downsample_discards_the_cat(bottlenecks):
     serial = bottlenecks["Parallel_AttentionBottleneck"](16, 8, downsample=nn.Conv2d(16, 16, 1))
@@ -194,7 +194,7 @@ def test_downsample_discards_the_cat(bottlenecks):
     ruling="incomplete",
     because="Both can be grouped: twelve pairs of 1x1 filters, and a mean and a maximum map for each group.",
     notebook=GROUPED,
-    words="stride, downsample branch, attention",
+    words="both attention layers can be grouped",
 )
 def test_attention_can_be_grouped():
     config = post_002.BottleneckConfig(8, 4, 8)
@@ -212,7 +212,7 @@ def test_attention_can_be_grouped():
     ruling="right",
     because="The whole chain, with loops and without, gives (B, 12, 512) and the same numbers.",
     notebook=GROUPED,
-    words="## The whole chain",
+    words="(B, 12, 512), with loops and without",
 )
 def test_the_whole_chain():
     serial = post_002.SerialGroupFeatures(64, groups=12, group_channels=16).double()
