@@ -369,13 +369,13 @@ class Watchdog:
 
     def _patrol(self) -> None:
         """The thread: answer when another calls the roll, and call it when this rank has waited for too long."""
-        answered, seen, since = False, None, time.monotonic()
+        answered, since = False, time.monotonic()
         while not self._over.wait(min(0.2, self.limit / 5)):
-            # The frame itself is kept, not its address, which the next call of the same function would take over.
-            frame, now = self._native_frame(), time.monotonic()
-            seen, since = (seen, since) if frame is seen else (frame, now)
+            now = time.monotonic()
+            if not self._is_in_the_same_call():
+                since = now
             call = self.open_call
-            waited = now - call.since if call else now - since if frame else 0.0
+            waited = now - (call.since if call else since)
             if not answered and self._is_there("roll"):
                 self._publish(self._position())
                 answered = True
@@ -424,6 +424,18 @@ class Watchdog:
         """The function of PyTorch that the main thread is in, if it is one in which ranks wait for each other."""
         frame = _shown(sys._current_frames().get(self._main))
         return frame if frame is not None and frame.f_code.co_filename.startswith(NATIVE) else None
+
+    def _is_in_the_same_call(self) -> bool:
+        """Whether the main thread is in a function in which ranks wait, and in the same call of it as at the last look.
+
+        A frame that is kept would keep the tensors of its call in memory, and its address is that of the next call,
+        too. So the frame is marked, by a switch that a debugger alone reads, and let go at once.
+        """
+        frame = self._native_frame()
+        if frame is None:
+            return False
+        same, frame.f_trace_lines = not frame.f_trace_lines, False
+        return same
 
     def _is_there(self, *keys: str) -> bool:
         try:

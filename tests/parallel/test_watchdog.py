@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -160,6 +161,21 @@ def test_work_that_cannot_be_asked_is_not_waited_for(alone, async_op):
         work = distributed.reduce_scatter_tensor(torch.ones(1), torch.ones(1), async_op=async_op)
         assert (work is not None) is async_op
     assert len(dog.entered) == 1 and dog.open_call is None
+
+
+def test_a_look_at_a_call_keeps_none_of_its_tensors(alone):
+    """The watchdog has seen the frame of a call that waits in native code; its tensors go with the call."""
+    made: dict = {}
+    file = os.path.join(os.path.dirname(torch.__file__), "autograd", "made_up.py")
+    exec(compile("def waits(x, gate):\n    gate.acquire()", file, "exec"), made)
+    gate, x = threading.Lock(), torch.ones(1)
+    kept = StorageWeakRef(x.untyped_storage())
+    with Watchdog(limit=1) as dog:  # which looks every 0.2 seconds
+        gate.acquire()
+        threading.Timer(0.7, gate.release).start()
+        made["waits"](x, gate)
+        del x
+        assert kept.expired() and dog.hang is None
 
 
 def test_tensors_of_a_collective_that_is_through_are_let_go(alone):
