@@ -54,6 +54,10 @@ class Trained:
 class _Steps(OnRanks):
     """args: the kind of optimizer, and for each rank its rows, a list of (two pixels, target)."""
 
+    @property
+    def world_size(self) -> int:
+        return len(self.args[1])
+
     def on_rank(self, function: Callable[..., Any]) -> Any:
         kind, parts = self.args
         rows = torch.tensor(parts[distributed.get_rank()], dtype=torch.float64).cuda()  # noqa: FL001 the rank's own
@@ -93,7 +97,8 @@ class _Steps(OnRanks):
 
     def show(self, name: str) -> str:
         kind, parts = self.args
-        return f"{name}(net, {kind.lower()}, x, y), twice, with {len(parts[0])} rows on each of two ranks,"
+        where = "each of two ranks" if len(parts) == 2 else "the only rank"
+        return f"{name}(net, {kind.lower()}, x, y), twice, with {len(parts[0])} rows on {where},"
 
 
 def train_step(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
@@ -117,10 +122,15 @@ def _through_the_loss(cases: Sequence[Case], given: Sequence[Any]) -> bool:
     return all(trained.seen[1] for trained in given)
 
 
+def _on_two(cases: Sequence[Case], given: Sequence[Trained]) -> Sequence[Trained]:
+    return [trained for case, trained in zip(cases, given, strict=True) if case.args[1][1:]]
+
+
 def _equal_gradients_and_other_weights(cases: Sequence[Case], given: Sequence[Any]) -> bool:
-    gradients = [trained.seen[0] for trained in given]
+    two = _on_two(cases, given)
+    gradients = [trained.seen[0] for trained in two]
     return all(None not in one and one == other for one, other in gradients) and all(
-        trained.weights[0] != trained.weights[1] for trained in given
+        trained.weights[0] != trained.weights[1] for trained in two
     )
 
 
@@ -129,7 +139,10 @@ def cases(random: Random) -> Sequence[Case]:
         return [[[float(random.randint(-3, 3)) for _ in range(3)] for _ in range(count)] for _ in range(2)]
 
     fixed = [[[1.0, 0.0, 2.0], [1.0, 1.0, 0.0]], [[0.0, 1.0, 1.0], [1.0, -1.0, 3.0]]]
-    return [_Steps(("SGD", fixed)), _Steps(("Adam", rows(3))), _Steps(("SGD", rows(random.randint(2, 5))))]
+    alone = rows(2)[:1]  # one rank, whose gradient is that of all rows already
+    drawn = rows(random.randint(2, 5))
+    trained = (("SGD", fixed), ("Adam", rows(3)), ("SGD", drawn), ("SGD", alone))
+    return [_Steps((kind, parts)) for kind, parts in trained]
 
 
 def _same_weights(given: Any, expected: Trained) -> bool:
@@ -223,6 +236,19 @@ def not_divided(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
     F.mse_loss(net(x), y).backward()
     for parameter in net.parameters():
         distributed.all_reduce(parameter.grad)
+    optimizer.step()
+
+
+@wrong
+def divided_by_two(net: Any, optimizer: Optimizer, x: Tensor, y: Tensor) -> None:
+    """this is what a step gives that divides by 2. On two ranks it is right, and the same program runs on one rank, or
+    on eight: `distributed.get_world_size()` is their number.
+    """
+    optimizer.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    for parameter in net.parameters():
+        distributed.all_reduce(parameter.grad)
+        parameter.grad /= 2
     optimizer.step()
 
 
