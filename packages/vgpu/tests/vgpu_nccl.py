@@ -73,6 +73,9 @@ def refusals(rank: int) -> None:
         assert truth.tolist() == [True, True]
 
 
+HERE = "HERE"  # a line of this file
+
+
 def disagreements(rank: int) -> None:
     """Where NCCL hangs or adds up garbage, every rank raises by name, and the group works on afterwards."""
     ones = torch.ones(4, device="cuda")
@@ -81,12 +84,12 @@ def disagreements(rank: int) -> None:
         ("allreduce of float64", lambda: dist.all_reduce(ones.double() if rank else ones)),
         ("reduction MAX", lambda: dist.all_reduce(ones, dist.ReduceOp.MAX if rank else dist.ReduceOp.SUM)),
         (
-            f"rank 0: allreduce of float32, 4 elements{', reduction SUM' * SEES_REDUCTIONS}\n"
-            "rank 1: broadcast of float32, 4 elements, root 0",
+            f"rank 0: allreduce of float32, 4 elements{', reduction SUM' * SEES_REDUCTIONS}, at {HERE}\n"
+            f"rank 1: broadcast of float32, 4 elements, root 0, at {HERE}",
             lambda: dist.broadcast(ones, 0) if rank else dist.all_reduce(ones),
         ),
         (
-            "rank 0: barrier\nrank 1: broadcast of float32, 4 elements, root 0",
+            f"rank 0: barrier, at {HERE}\nrank 1: broadcast of float32, 4 elements, root 0, at {HERE}",
             lambda: dist.broadcast(ones, 0) if rank else dist.barrier(),
         ),
         ("root 1", lambda: dist.broadcast(ones, rank)),
@@ -98,7 +101,8 @@ def disagreements(rank: int) -> None:
     ):
         if words == "reduction MAX" and not SEES_REDUCTIONS:
             continue
-        with pytest.raises(RuntimeError, match=re.escape(words)) as raised:
+        pattern = re.escape(words).replace(HERE, r"vgpu_nccl\.py:\d+ in [^\n]+")
+        with pytest.raises(RuntimeError, match=pattern) as raised:
             call()
         assert str(raised.value).startswith("simulated only: the ranks of this group do not call the same collective")
     dist.all_reduce(ones)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
+from vgpu.base import program
 from vgpu.distributed import groups
 from vgpu.machine import devices
 
@@ -22,7 +23,7 @@ __tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, en
 
 _DTYPES = tuple(sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str))
 _HEAD = 5  # what stands before the counts
-_LONGEST_NAME = 64  # bytes; the longest is one of about half as many
+_LONGEST = 240  # bytes of a name and of the line that called; what is longer is cut
 # NCCL 2.30 has new words for two ranks on one GPU, and a variable that allows it; torch 2.13 brings 2.29.7, 2.14 2.30.7
 _MAY_SHARE = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 14)
 
@@ -58,7 +59,7 @@ def check(found: groups.Route, call: Call) -> None:
         same = row[: _HEAD - 1] == told[0][: _HEAD - 1]
         given = all(row[_HEAD + k] == told[k][_HEAD + size + rank] for k in range(size))
         if not (same and given):
-            raise _differ(told, _exchange_names(found, call.name))
+            raise _differ(told, *_exchange_words(found, call.name))
 
 
 def _exchange(found: groups.Route, call: Call) -> list[list[int]]:
@@ -67,9 +68,15 @@ def _exchange(found: groups.Route, call: Call) -> list[list[int]]:
     return _gathered(found, [number, dtype, call.reduction, call.root, _gpu(call.ordinal), *call.gives, *call.takes])
 
 
-def _exchange_names(found: groups.Route, name: str) -> list[str]:
-    """The names behind the numbers. All ranks have seen that they differ, so all of them ask, and only then."""
-    return [bytes(row).rstrip(b"\0").decode() for row in _gathered(found, [*name.encode().ljust(_LONGEST_NAME, b"\0")])]
+def _exchange_words(found: groups.Route, name: str) -> tuple[list[str], list[str]]:
+    """The names behind the numbers, and the line of the program that called, of each rank.
+
+    All ranks have seen that they differ, so all of them ask, and only then.
+    """
+    line = "".join(f", at {program.one(frame)}" for frame in program.users()[:1])
+    mine = f"{name}\0{line}".encode()[:_LONGEST].ljust(_LONGEST, b"\0")
+    told = [bytes(row).decode(errors="ignore").split("\0") for row in _gathered(found, [*mine])]
+    return [words[0] for words in told], [words[1] for words in told]
 
 
 def _gathered(found: groups.Route, mine: list[int]) -> list[list[int]]:
@@ -120,11 +127,11 @@ def _check_communicators(found: groups.Route, gpus: tuple[int, ...]) -> None:
     found.communicators.append(gpus)
 
 
-def _differ(told: list[list[int]], names: list[str]) -> RuntimeError:
-    lines = [f"rank {rank}: {_described(names[rank], row, len(told))}" for rank, row in enumerate(told)]
+def _differ(told: list[list[int]], names: list[str], lines: list[str]) -> RuntimeError:
+    ranks = [f"rank {k}: {_described(names[k], row, len(told))}{lines[k]}" for k, row in enumerate(told)]
     return RuntimeError(
         "simulated only: the ranks of this group do not call the same collective. On GPUs NCCL would hang or give "
-        "wrong numbers.\n" + "\n".join(lines)
+        "wrong numbers.\n" + "\n".join(ranks)
     )
 
 
