@@ -19,7 +19,6 @@ GLOSSARY = read_glossary()
 MARKED_TO = "12"  # the last notebook that has to mark the words which the glossary says it explains
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
-    "23",
     "25",
     "28",
     "29",
@@ -36,7 +35,7 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
-UNANSWERED = {f"{number:02}" for number in range(23, 34)} - {"24", "27", "30", "31"}  # to become shorter
+UNANSWERED = {f"{number:02}" for number in range(23, 34)} - {"23", "24", "27", "30", "31"}  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
