@@ -20,7 +20,6 @@ MARKED_TO = "12"  # the last notebook that has to mark the words which the gloss
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
     "25",
-    "29",
     "33",
 }  # to become shorter
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
@@ -33,7 +32,7 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
-UNANSWERED = {"25", "26", "29", "33"}  # to become shorter
+UNANSWERED = {"25", "26", "33"}  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
