@@ -25,6 +25,7 @@ LONGER = {
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
 EXERCISES, PREDICTIONS = 2, (3, 5)
+CAPSTONE = "34"  # asks one question: its ten exercises are what the reader predicts
 TAGS = {
     *("setup", "predict", "post", "widget", "exercise", "solution"),
     *("raises-exception", "nbval-ignore-output"),
@@ -220,7 +221,7 @@ def exercises(notebook: Notebook) -> list[str]:
 def predictions(notebook: Notebook) -> list[str]:
     """Three to five questions, each compared with the outcome further down."""
     asked, revealed = keys(notebook, "predict"), keys(notebook, "reveal")
-    low, high = PREDICTIONS
+    low, high = (1, 1) if notebook.number == CAPSTONE else PREDICTIONS
     faults = [] if low <= len(asked) <= high else [f"{len(asked)} predictions, not {low} to {high}"]
     if len({key for _, key in asked}) < len(asked):
         faults.append("two predictions share a name")
