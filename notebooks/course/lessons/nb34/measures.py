@@ -48,7 +48,7 @@ def apart(text: str, parts: int, seed: int) -> Measured:
     words = f"the ranks have equal weights, {weights[0].norm():.4f} long together"
     if different:
         words = f"after two steps {different / len(weights[0]):.0%} of the weights differ between the ranks"
-    return Measured(words, [different, *_sample(weights[0]), *weights[1], *others[1]])
+    return Measured(words, [different, *_sample(weights[0]), *_sample(others[0]), *weights[1], *others[1]])
 
 
 def _two_steps(text: str, parts: int, seed: int) -> tuple[Tensor, list[float]]:
@@ -207,7 +207,7 @@ def _restart(text: str, folder: str, optimizer: str, seed: int) -> tuple[list[fl
     names, path = program(text), os.path.join(folder, "run.pt")
     ddp, steps = _training(names, optimizer, seed)
     _train(ddp, steps, 2)
-    names["save"](path, ddp, steps, 2)
+    names["save"](path, ddp, steps, 2 + seed % 90)
     saved = _state(ddp, steps)
     _train(ddp, steps, 2)
     whole = _flat(ddp.module.state_dict().values())
@@ -232,7 +232,7 @@ def _slow(text: str, folder: str, seed: int) -> int:
     names["save"](path, ddp, steps, 1)
     distributed.barrier()
     names["torch"] = _SlowTorch(read)
-    names["save"](path, ddp, steps, 2)
+    names["save"](path, ddp, steps, 2 + seed % 90)
     step = names["load"](path, ddp, steps)
     if distributed.get_rank() == 1:
         read.touch()

@@ -181,7 +181,7 @@ WRONG = [  # with the name of the mistake, None where it has none
     (
         "34.devices",
         changed((MIDDLES, "        self.middles = self.middles.to(0)\n        return self.middles\n")),
-        None,
+        "it stays on one gpu",
     ),
     ("34.devices", changed((POINTS, ""), (MIDDLES, "        return middle_points().cuda()\n")), "the current gpu"),
     (
@@ -223,8 +223,8 @@ WRONG = [  # with the name of the mistake, None where it has none
         changed((LOGGED, f"    try:\n    {LOGGED.splitlines()[0]}\n    finally:\n        return 0.0\n")),
         None,
     ),
-    ("34.unseen", changed((ORDER, f"{ORDER.replace(' + epoch', '')}.roll(epoch)")), None),
-    ("34.unseen", changed((ORDER, "(torch.arange(count) + epoch) % count")), None),
+    ("34.unseen", changed((ORDER, f"{ORDER.replace(' + epoch', '')}.roll(epoch)")), "every epoch the same"),
+    ("34.unseen", changed((ORDER, "(torch.arange(count) + epoch) % count")), "every epoch the same"),
     ("34.unseen", changed((SHARE, "    return order[rank::ranks].split(batch_size)[:1]\n")), None),
     ("34.unseen", changed((ORDER, ORDER.replace("seed + epoch", "epoch"))), None),
     ("34.restart", changed((DRAWS, '    torch.cuda.set_rng_state(kept["draws"][-1].cpu())\n')), None),
@@ -256,7 +256,7 @@ WRONG = [  # with the name of the mistake, None where it has none
     ("34.statistics", changed((WRAPPED, "    return nn.DataParallel(net)\n")), None),
     ("34.masks", changed(("    torch.manual_seed(seed)\n", "")), None),
     ("34.masks", changed((SEEDED, "    torch.manual_seed(distributed.get_rank())\n")), None),
-    ("34.masks", changed((SEEDED, "    torch.rand(distributed.get_rank() * 7, device='cuda')\n")), None),
+    ("34.masks", changed((SEEDED, "    torch.rand(distributed.get_rank() * 7, device='cuda')\n")), "all draw alike"),
 ]
 
 test_right_in_an_unusual_form = all_right(RIGHT)
