@@ -24,8 +24,7 @@ def spread(shares: Mapping[int, Sequence[float]], layers: Sequence[str], title: 
         for k, share in enumerate(row):
             colour, y = blend(KIND_COLOURS[0], share), TOP + k * ROW
             canvas.rect(x, y, COLUMN - 3, ROW - 3, fill=colour, stroke=RULE, rx=3)
-            middle = {"size": 12, "anchor": "middle", "fill": ink_on(colour)}
-            canvas.text(x + COLUMN / 2 - 1.5, y + 20, f"{share:.0%}", **middle)
+            canvas.text(x + COLUMN / 2 - 1.5, y + 20, f"{share:.0%}", size=12, anchor="middle", fill=ink_on(colour))
         canvas.text(x + COLUMN / 2 - 1.5, TOP + ROW * len(layers) + 14, step, size=11, anchor="middle", fill=FAINT)
     for k, layer in enumerate(layers):
         canvas.text(16, TOP + k * ROW + 20, layer, size=12)

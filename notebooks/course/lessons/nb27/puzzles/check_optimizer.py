@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import torch
 from torch import nn
@@ -64,7 +65,8 @@ def _counted_first(units: int) -> tuple[nn.Module, torch.optim.Optimizer]:
     net = _net(units)
     some = filter(lambda parameter: True, net[1:].parameters())
     sum(parameter.numel() for parameter in some)
-    return net, torch.optim.SGD([{"params": some}, {"params": net[0].parameters()}], lr=0.1)
+    groups: list[dict[str, Any]] = [{"params": some}, {"params": net[0].parameters()}]
+    return net, torch.optim.SGD(groups, lr=0.1)
 
 
 def _loaded_later(units: int) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -94,13 +96,15 @@ def _with_an_old_head(units: int) -> tuple[nn.Module, torch.optim.Optimizer]:
 
 def _twice(units: int) -> tuple[nn.Module, torch.optim.Optimizer]:
     net = _net(units)
-    return net, _sgd([[*net.parameters(), net[1].weight]])
+    all_six = list(net.parameters())
+    return net, _sgd([[*all_six, all_six[2]]])
 
 
 def _twice_for_another(units: int) -> tuple[nn.Module, torch.optim.Optimizer]:
     """As many entries as there are parameters: one is there twice, one is not."""
     net = _net(units)
-    return net, _sgd([[net[1].weight, *list(net.parameters())[:-3], *net[2].parameters()]])
+    all_six = list(net.parameters())
+    return net, _sgd([[all_six[2], *all_six[:3], *all_six[4:]]])
 
 
 def cases(random: Random) -> Sequence[Case]:
