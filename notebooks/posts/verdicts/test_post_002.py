@@ -15,6 +15,7 @@ from frcnn_lite import layers
 
 POSTS = Path(__file__).resolve().parents[1]
 GROUPED, EINSUM = "24_grouped_convolution", "25_einsum_instead_of_many_fc_layers"
+EIGHTY = "26_eighty_small_layers"
 SIZES = (7,) * 8 + (6,) * 4  # 12 groups, 80 classes
 
 
@@ -292,7 +293,7 @@ def test_module_list_is_in_nn():
     ruling="incomplete",
     because="`gat` and `ResidualLinearBlock` are not shown; completed from the paper and the argument names, the head "
     "runs, and equals the one without loops.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="ResidualLinearBlock",
 )
 def test_the_serial_head_and_its_replacement():
@@ -308,7 +309,7 @@ def test_the_serial_head_and_its_replacement():
     claim="A dense layer has (Cg * groups) * (Cc * classes) weights; all groups Cg * Cc * classes (+ Cc * classes).",
     ruling="right",
     because="The parameters of the layers count up to the formulas.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="the post's count",
 )
 def test_parameter_counts():
@@ -325,7 +326,7 @@ def test_parameter_counts():
     claim="The bound of the initial weights is 1 / sqrt(weight.size(1)).",
     ruling="wrong",
     because="Size 1 is the number of classes; 512 numbers are summed. Outputs are 2.5 times too large at 80 classes.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="`weight.size(1)`",
 )
 def test_size_1_is_not_the_fan_in(linears):
@@ -342,7 +343,7 @@ def test_size_1_is_not_the_fan_in(linears):
     claim="weight (group_channels, class_channels * n_classes), then (group_channels, n_classes, class_channels).",
     ruling="incomplete",
     because="Two orders of the same numbers: a view of one is not the other, unless there is one class or one channel.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="two layouts of one layer",
 )
 def test_two_layouts_are_not_views_of_each_other():
@@ -358,7 +359,7 @@ def test_two_layouts_are_not_views_of_each_other():
     ruling="wrong",
     because="The output is (B, n_classes, class_channels): it raises, except with as many classes as channels, where "
     "it is added transposed. The forward never adds it.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="the other way round, and never added",
 )
 def test_bias_lies_the_other_way_round(linears):
@@ -379,7 +380,7 @@ def test_bias_lies_the_other_way_round(linears):
     claim="The forward ends in `output = torch.einsum(...)`.",
     ruling="typo",
     because="The `return` is missing: the layer gives None.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="without `return`",
 )
 def test_forward_returns_nothing(linears):
@@ -392,7 +393,7 @@ def test_forward_returns_nothing(linears):
     claim="`torch.Tensor(n, 0, c)` starts a buffer that grows by `cat`.",
     ruling="wrong",
     because="It lies on the CPU: with an input on a GPU the first `cat` raises.",
-    notebook=EINSUM,
+    notebook=EIGHTY,
     words="where the post starts: no device given",
 )
 def test_the_buffer_is_a_cpu_tensor():

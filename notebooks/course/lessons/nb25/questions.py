@@ -1,28 +1,28 @@
-"""The questions of notebook 25, Einsum instead of many FC layers."""
+"""The questions of notebook 25, Einsum, read aloud."""
 
 from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "25.conv1d_weights",
-        "80 Linears of 256 -> 128 have 2,621,440 weights. How many has this Conv1d?",
-        ("2,621,440", "32,768", "209,715,200", "671,088,640"),
+        "25.two_gpus",
+        "The same layer and the same two pictures, with `nn.DataParallel` on two GPUs. What comes back?",
+        ("an error", "(2, 64, 16)", "(64, 64, 16)", "(128, 64, 16)"),
     ),
     Question(
-        "25.silent",
-        "One picture, 64 classes, 64 channels in, 16 out: input (1, 64, 64), weight (64, 64, 16). What comes out?",
-        ("an error", "(1, 64, 16), right", "(1, 64, 16), wrong", "(64, 64, 16)"),
+        "25.as_meant",
+        "One GPU, and a batch of 64 pictures. How many pictures get the numbers that were meant?",
+        ("none of them, because it raises", "none of them, and nothing raises", "one of them", "all 64"),
     ),
     Question(
-        "25.init",
-        "Input of standard deviation 1. How does the spread of the outputs change from 5 classes to 80, in "
-        "the same layer?",
-        ("not at all", "it grows fourfold", "it shrinks to a quarter"),
+        "25.letter_i",
+        "Now `i` is cut: each rank has half of the inputs, and the half of every weight that belongs to them. "
+        "What has to be done with the two results?",
+        ("put side by side", "added", "averaged"),
     ),
     Question(
-        "25.faster",
-        "80 Linears of 64 -> 16, batch 2, forward and backward on the CPU: how much faster is GroupLinear "
-        "than the loop?",
-        ("slower", "less than 5 times", "more than 5 times"),
+        "25.letter_g",
+        "Now `g` is cut: each rank has half of the groups, with their weights. "
+        "What has to be added up over the GPUs in a whole step, forward and backward?",
+        ("nothing", "the output", "the gradient of the weight", "the gradient of x and the gradient of the weight"),
     ),
 )

@@ -1,0 +1,1 @@
+"""What only notebook 26, Eighty small layers at once, reads."""

@@ -1,1 +1,0 @@
-"""What only notebook 34 reads: ten bugs."""
