@@ -19,6 +19,7 @@ TOOLS = {
     "links": ("course.tools.links", "write the links to Colab and others, or take them away"),
     "my_notebooks": ("course.tools.my_notebooks", "bring a reader's own copies up to date"),
     "fetch": ("course.tools.fetch.command", "bring a public data set into a folder"),
+    "capstone": ("course.lessons.nb34.command", "write a program with ten bugs, or judge a repaired one"),
     "training_film": ("course.kit.training_film", "train again what notebook 20 shows (minutes)"),
     "own_boxes_film": ("course.lessons.nb22.own_boxes_film", "train again what notebook 22 shows (minutes)"),
 }

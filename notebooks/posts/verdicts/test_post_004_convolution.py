@@ -72,7 +72,7 @@ def allocated(dtype):
     ruling="right",
     because="That is the shape of `F.unfold`, with stride 1 and no padding.",
     notebook=NOTEBOOK,
-    words="settings where torch and the rule agree",
+    words="`(H - 3 + 1) * (W - 4 + 1)` windows of 3 x 4",
 )
 def test_number_of_windows(image):
     pixels, _ = image
@@ -150,7 +150,7 @@ def test_the_wheel_holds_no_caffe2():
     because="Values agree within 1e-10; the columns of the matrices stand in another order, and the memory format of "
     "the result follows the input's.",
     notebook=NOTEBOOK,
-    words="channels last in both:",
+    words="as long as both factors use the same order",
 )
 def test_memory_format_changes_no_value(image):
     pixels, filters = image

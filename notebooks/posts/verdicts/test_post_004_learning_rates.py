@@ -48,7 +48,7 @@ def three_groups():
     ruling="right",
     because="Every parameter lands in exactly one group; `in` on tensors would compare their elements.",
     notebook=RATES,
-    words="backbone_ids = [id(p)",
+    words="base_params = list(map(id, model.backbone.parameters()))",
 )
 def test_two_groups_by_id():
     model = Net()
@@ -67,7 +67,7 @@ def test_two_groups_by_id():
     ruling="incomplete",
     because="It can be read once. Count it first, and its group is empty; the optimizer says nothing.",
     notebook=RATES,
-    words="`filter` hides a trap",
+    words="What `filter` makes can be read once",
 )
 def test_a_filter_is_consumed_once():
     model = Net()
@@ -124,7 +124,7 @@ def test_a_list_of_ids_is_no_module():
     "at every epoch. Goyal et al. (2017) find it helpful for fine-tuning trained and new layers "
     "together; for very large batches they let the rate rise gradually.",
     notebook=RATES,
-    words="27.warmup",
+    words="This is a *constant* warm-up, and it is right",
 )
 def test_the_warm_up_is_constant():
     notes = functions("004_milestones.py", args=SimpleNamespace(warmup=3, base_lr=0.1))
@@ -210,7 +210,7 @@ def test_one_rate_for_all_groups():
     ruling="right",
     because="A straight line to 0 that stays there. (The lambda is not part of the scheduler's state.)",
     notebook=RATES,
-    words="## LambdaLR",
+    words="The notes' own `LambdaLR`",
 )
 def test_lambda_lr_ends_at_zero():
     optimizer = torch.optim.SGD([nn.Parameter()], lr=1.0)

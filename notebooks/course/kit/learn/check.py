@@ -1,5 +1,6 @@
 """Run a reader's function through an exercise: solved, not solved yet, or a mistake and a counter-example."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -44,6 +45,8 @@ def check(key: str, function: Callable[..., Any]) -> None:
         raise TypeError(f"check({key!r}, ...) wants the function itself, got {function!r}")
     verdict = judge(exercise, function)
     if verdict.solved:
+        if recall("solved_at", key) is None:
+            record("solved_at", key, time.time())  # the first time
         record("solved", key, True)
     sign = SOLVED if verdict.solved else ""
     for line in f"{sign}{key}: {verdict.words}".splitlines():

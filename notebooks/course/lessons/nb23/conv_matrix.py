@@ -78,12 +78,13 @@ class _Steps:
 
 
 def _grid(canvas: Canvas, values: NDArray[Any], x: float, y: float, side: float) -> None:
-    """Cells shaded from white (the least value) to ink (the greatest)."""
-    low, high = float(values.min()), float(values.max())
+    """Cells shaded from white, which is 0, to ink; where there are negative numbers, to one colour for each sign."""
+    most = float(np.abs(values).max()) or 1.0
+    signed = bool((values < 0).any())
     for i, line in enumerate(values):
         for j, value in enumerate(line):
-            share = 0.0 if high == low else (float(value) - low) / (high - low)
-            shade = blend(INK, round(0.9 * share * 16) / 16)
+            ink = INK if not signed else KIND_COLOURS[2] if value < 0 else KIND_COLOURS[1]
+            shade = blend(ink, round(0.9 * abs(float(value)) / most * 16) / 16)
             canvas.rect(x + j * side, y + i * side, side, side, fill=shade, stroke=RULE, stroke_width=0.5)
 
 

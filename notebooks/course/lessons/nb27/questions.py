@@ -1,31 +1,30 @@
-"""The questions of notebook 27, Learning rates: groups and schedules."""
+"""The questions of notebook 27, Learning rates: parts, groups, schedules and ranks."""
 
 from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
+        "27.control",
+        "The same run again, with the head's loss left out of the sum: its gradient reaches no layer at all. "
+        "What does the loss of the proposal network do now?",
+        ("it stays low", "it rises about half as high", "it rises about as high"),
+    ),
+    Question(
         "27.filter",
-        "You count `sum(p.numel() for p in logits_params)`, then build the optimizer. How many tensors has group 0?",
+        "Before somebody builds the same optimizer, the line `sum(p.numel() for p in logits_params)` counts the "
+        "numbers outside the backbone. How many tensors does group 0 hold?",
         ("4", "0", "none: SGD raises an error"),
     ),
     Question(
-        "27.ids",
-        "`conv_X_params` is a list of ids. What does `net.conv_X_params.parameters()` do?",
-        ("AttributeError", "it trains conv_X at twice the rate", "it trains everything at twice the rate"),
+        "27.four",
+        "`train(0.03)` on one rank, and on four: the same three epochs, and 16 rows a batch on each rank. How many of "
+        "the 325 held-out digits are right after the run on four ranks?",
+        ("about as many, within three per cent", "clearly more", "clearly fewer"),
     ),
     Question(
-        "27.warmup",
-        "The base rate is 0.1. What is the rate in the first epoch, the first of the warm-up?",
-        ("0.1", "0.02", "something small that grows"),
-    ),
-    Question(
-        "27.complex",
-        "Training goes one step past the end: iteration 101 of 100. What does `lr_poly` return?",
-        ("zero", "a negative number", "a complex number"),
-    ),
-    Question(
-        "27.damage",
-        "All parts at rate 0.1, from the first step on. What happens to the proposal network's loss, which was low?",
-        ("it stays low", "it falls further", "it rises several times over"),
+        "27.schedule",
+        "A script counts its updates as on one process: `total = 3 * 1472 // 16`. Its rate falls on a straight line "
+        "from 0.12 to 0 at `total`. What is the rate of the last update when it runs on four ranks?",
+        ("0.00", "0.03", "0.09"),
     ),
 )

@@ -1,4 +1,4 @@
-"""What notebook 28 loads in place of pictures, to see which random numbers a DataLoader's workers draw."""
+"""A data set by which the statement of notebook 28 on workers is tested: which random numbers they draw."""
 
 import random
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Draw(NamedTuple):
 
 
 class WorkerDraws(Dataset[Draw]):
-    """A probe in place of pictures: item i is what the three generators give in the process that loads it.
+    """Item i is what the three generators give in the process that loads it.
 
     `DataLoader(WorkerDraws(4), batch_size=None, num_workers=2)` shows which generators are seeded, and how.
     """

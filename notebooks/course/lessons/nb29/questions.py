@@ -4,30 +4,34 @@ from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "29.shape",
-        "`unsqueeze_` moves no number in memory, it changes the shape. At which version does it leave a new target?",
-        ("0", "1"),
+        "29.caller",
+        "A batch of eight rows is on `cuda:0` and goes through `DataParallel` with a layer that does "
+        "`x.sub_(x.mean(0))`, under `no_grad`. Nothing raises. Which rows of the caller's batch have changed?",
+        ("none", "rows 0 to 3", "all eight"),
     ),
     Question(
         "29.data",
-        "`y = x.exp()`, then `y.data.mul_(0)`, then `y.sum().backward()`. The gradient of exp is exp itself. "
-        "What happens?",
-        ("the right gradient", "a gradient of zero, and no error", "the error of this notebook"),
-    ),
-    Question(
-        "29.restored",
-        "`unsqueeze_`, `gather`, `squeeze_`: the target has its old shape and its old numbers again. Does "
-        "backward work?",
-        ("yes", "no, the target is at version 2; expected version 1"),
-    ),
-    Question(
-        "29.anomaly",
-        "Which line does anomaly mode show?",
-        ("the one that saved the target: gather", "the one that wrote to it: squeeze_"),
+        "x is 3, `h = 2 * x`, and `h.square()` saves h. The gradient of x is 4 * h. Between forward and backward the "
+        "program calls `h.data.mul_(0)`. What happens?",
+        ("the right gradient, 24", "a gradient of zero, and no error", "the error of this notebook"),
     ),
     Question(
         "29.order",
-        "Take both apart: run backward of the two losses one by one, in either order. What decides whether it fails?",
+        "Each loss gets a backward of its own, in either order, after both were computed, in either order. "
+        "What decides whether it fails?",
         ("the order of backward", "the order of forward", "both"),
+    ),
+    Question(
+        "29.twice",
+        "The layer keeps its size with `copy_`, divides by it, and is called twice before one backward. "
+        "Where does backward raise?",
+        ("on none", "on two GPUs only", "on one GPU and on two"),
+    ),
+    Question(
+        "29.bucket",
+        "`DDP(net, gradient_as_bucket_view=True)`, four steps. The gradients are 1, 2, 3 and 4. Before each step "
+        "`zero_grad()` sets `weight.grad` to None, and after its backward `weight.grad` is appended to a list. "
+        "What does the list hold in the end?",
+        ("1, 2, 3, 4", "4, 4, 4, 4", "1, 4, 4, 4"),
     ),
 )

@@ -1,1 +1,1 @@
-"""What only notebook 32, Export and deploy: the file that computes something else, reads."""
+"""What only notebook 32, export and deploy, reads."""

@@ -35,7 +35,7 @@ def try_export(module: nn.Module, example: Tensor, *others: Tensor, **arguments:
     import onnxruntime
 
     module = module.eval()
-    with tempfile.TemporaryDirectory() as folder, _silence():
+    with tempfile.TemporaryDirectory() as folder, silence():
         path = Path(folder, "trial.onnx")
         torch.onnx.export(module, (example,), str(path), **arguments)
         model = onnx.load(path)
@@ -54,7 +54,7 @@ def _difference(expected: Tensor, found: Any) -> float:
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Nothing reaches file descriptors 1 and 2, Python's streams, warnings or logging."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -19,16 +19,12 @@ GLOSSARY = read_glossary()
 MARKED_TO = "12"  # the last notebook that has to mark the words which the glossary says it explains
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 LONGER = {
-    "23",
-    "27",
-    "28",
-    "29",
-    "32",
     "33",
 }  # to become shorter
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
 EXERCISES, PREDICTIONS = 2, (3, 5)
+CAPSTONE = "34"  # asks one question: its ten exercises are what the reader predicts
 TAGS = {
     *("setup", "predict", "post", "widget", "exercise", "solution"),
     *("raises-exception", "nbval-ignore-output"),
@@ -36,7 +32,7 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
-UNANSWERED = {f"{number:02}" for number in range(23, 34)} - {"24", "25", "26", "30", "31"}  # to become shorter
+UNANSWERED = {"33"}  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
@@ -224,7 +220,7 @@ def exercises(notebook: Notebook) -> list[str]:
 def predictions(notebook: Notebook) -> list[str]:
     """Three to five questions, each compared with the outcome further down."""
     asked, revealed = keys(notebook, "predict"), keys(notebook, "reveal")
-    low, high = PREDICTIONS
+    low, high = (1, 1) if notebook.number == CAPSTONE else PREDICTIONS
     faults = [] if low <= len(asked) <= high else [f"{len(asked)} predictions, not {low} to {high}"]
     if len({key for _, key in asked}) < len(asked):
         faults.append("two predictions share a name")

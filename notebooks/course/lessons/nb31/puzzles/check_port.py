@@ -43,33 +43,33 @@ class Port(nn.Sequential):
         return f"<{self.words}>"
 
 
-def _as_it_is(port: Port) -> None:
+def _as_it_is(port: Any) -> None:
     port.eval()
 
 
-def _turned(port: Port) -> None:
+def _turned(port: Any) -> None:
     port[0].weight.copy_(port[0].weight.T.clone())
 
 
-def _exchanged(port: Port) -> None:
+def _exchanged(port: Any) -> None:
     mean, variance = port[1].running_mean.clone(), port[1].running_var.clone()
     port[1].running_mean.copy_(variance)
     port[1].running_var.copy_(mean.abs() + 0.1)
 
 
-def _slopes(port: Port) -> None:
+def _slopes(port: Any) -> None:
     port[2].weight.copy_(port[2].weight.flip(0))
 
 
-def _halves(port: Port) -> None:
+def _halves(port: Any) -> None:
     port[3].weight.copy_(port[3].weight.roll(3, 1))
 
 
-def _bias(port: Port) -> None:
+def _bias(port: Any) -> None:
     port[5].bias.zero_()
 
 
-CHANGES: Sequence[tuple[str, Callable[[Port], None]]] = (
+CHANGES: Sequence[tuple[str, Callable[[Any], None]]] = (
     ("a right port", _as_it_is),
     ("a right port that is in training mode", lambda port: None),
     ("a port with one square weight not turned", _turned),

@@ -1,0 +1,1 @@
+"""What only notebook 34 reads: ten bugs."""

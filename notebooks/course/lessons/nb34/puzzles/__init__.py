@@ -1,0 +1,1 @@
+"""The puzzles of this lesson, a file each."""
