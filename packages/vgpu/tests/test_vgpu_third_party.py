@@ -40,9 +40,12 @@ packages = ["pytest", "no-such-package"]
 memory = "64MiB"
 limit = 120
 files = ["test_it.py", "test_broken.py", "test_other.py"]
+first = [["write.py", "one"]]
 programs = [
     { name = "good", folder = "programs", command = ["good.py"] },
     { name = "bad", folder = "programs", memory = "96MiB", command = ["bad.py"] },
+    { name = "after", folder = "programs", first = [["write.py", "two"]], command = ["after.py"] },
+    { name = "never", folder = "programs", first = [["bad.py"]], command = ["good.py"] },
 ]
 
 [[toy.left_out]]
@@ -59,6 +62,7 @@ tests = ["test_it.py::test_fails"]
 says = "some other words"
 reason = "does not fit, because the failure says something else"
 """
+PROGRAMS = ("good", "bad", "after", "never")
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +76,15 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict, Path]:
         "test_other.py": "def test_other(): pass\n",
         "lib/helper.py": "TWO = 2\n",
         "programs/good.py": "import torch\nopen('left', 'w').write(str(torch.cuda.device_count()))\n",
+        "programs/write.py": "import sys, torch\nopen(sys.argv[1], 'w').write(str(torch.cuda.device_count()))\n",
+        "programs/after.py": "assert open('one').read() == open('two').read() == '2'\n",
         "programs/bad.py": "import sys, torch\nsys.exit(f'bad program {torch.cuda.mem_get_info()[1] >> 20}')\n",
     }.items():
         (toy / name).parent.mkdir(parents=True, exist_ok=True)
         (toy / name).write_text(text, encoding="utf-8")
     (top / "data.toml").write_text(DATA, encoding="utf-8")
     places = ["--data", top / "data.toml", "--results", top / "results", "--page", top / "page.md"]
-    chosen = [word for part in ("test_it.py", "test_broken.py", "good", "bad") for word in ("--only", f"toy:{part}")]
+    chosen = [word for part in ("test_it.py", "test_broken.py", *PROGRAMS) for word in ("--only", f"toy:{part}")]
     status = third_party.main(["--suites", str(top / "suites"), *map(str, places), *chosen])
     files = json.loads((top / "results" / "toy.json").read_text(encoding="utf-8"))["files"]
     return status, files, top
@@ -112,7 +118,19 @@ def test_a_program_passes_by_its_exit_status_and_leaves_the_checkout_alone(ran):
     assert files["good"]["tests"]["good"]["outcome"] == "passed"
     assert files["bad"]["tests"]["bad"]["outcome"] == "failed"
     assert all(words in files["bad"]["tests"]["bad"]["why"] for words in ("exit status 1", "bad program 96"))
-    assert sorted(path.name for path in (top / "suites" / "toy" / "programs").iterdir()) == ["bad.py", "good.py"]
+    assert sorted(path.name for path in (top / "suites" / "toy" / "programs").iterdir()) == [
+        "after.py",
+        "bad.py",
+        "good.py",
+        "write.py",
+    ]
+
+
+def test_commands_run_first_in_the_copy_and_a_bad_one_ends_the_program(ran):
+    _, files, _ = ran
+    assert files["after"]["tests"]["after"]["outcome"] == "passed", files["after"]
+    why = files["never"]["tests"]["never"]["why"]
+    assert "exit status 1" in why and "bad program 64" in why
 
 
 def test_a_reason_counts_where_the_failure_has_its_words(ran):
@@ -136,7 +154,7 @@ def test_the_command_succeeds_when_each_failure_has_its_reason(ran, tmp_path):
 def test_the_page_says_what_ran_and_what_did_not(ran):
     _, _, top = ran
     page = (top / "page.md").read_text(encoding="utf-8")
-    assert "| [A toy](#a-toy) | 4 of 5 | 4 | 6 | 1 | 1 | 40.0 % |" in page
+    assert "| [A toy](#a-toy) | 6 of 7 | 5 | 7 | 1 | 1 | 41.7 % |" in page
     assert "| `test_it.py` | 3 | 4 | 1 | 1 | 42.9 % |" in page
     assert "| `test_other.py` | did not run | | | | |" in page
     assert "| `test_it.py::test_devices[hpu]` | an hpu is not a GPU |" in page
@@ -168,13 +186,13 @@ def test_a_suite_without_results_here_keeps_its_row_and_its_section(ran, tmp_pat
     (results / "other.json").write_text(json.dumps(part), encoding="utf-8")
     third_party.main(places)
     text = page.read_text(encoding="utf-8")
-    assert "| [A toy](#a-toy) | 4 of 5 | 4 | 6 | 1 | 1 | 40.0 % |" in text
-    assert "| [A second](#a-second) | 1 of 5 | 1 | 0 | 0 | 0 | 100.0 % |" in text
+    assert "| [A toy](#a-toy) | 6 of 7 | 5 | 7 | 1 | 1 | 41.7 % |" in text
+    assert "| [A second](#a-second) | 1 of 7 | 1 | 0 | 0 | 0 | 100.0 % |" in text
     assert text.count("| `test_it.py::test_fails` | **no reason yet** |") == 1
 
     page.unlink()
     third_party.main(places)
-    nothing = "| [A toy](#a-toy) | 0 of 5 | 0 | 0 | 0 | 0 | - |"
+    nothing = "| [A toy](#a-toy) | 0 of 7 | 0 | 0 | 0 | 0 | - |"
     assert nothing in page.read_text(encoding="utf-8"), "without a page nothing is known of the suite"
 
 

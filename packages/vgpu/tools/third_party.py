@@ -176,14 +176,15 @@ def run_file(suite: dict[str, Any], checkout: Path, name: str, python: str) -> d
 
 
 def run_program(suite: dict[str, Any], checkout: Path, program: dict[str, Any], python: str) -> dict[str, Any]:
-    """Run one program of a suite, which passes by exiting with 0."""
+    """Run one program of a suite, which passes by exiting with 0, after those that it needs `first`."""
     gpus = ["--gpus", str(program.get("gpus", suite["gpus"])), "--memory", program.get("memory", suite["memory"])]
-    command = [python, "-m", "vgpu", *gpus, *program["command"]]
+    steps = [*suite.get("first", []), *program.get("first", []), program["command"]]
+    commands = [[python, "-m", "vgpu", *gpus, *words] for words in steps]
     with tempfile.TemporaryDirectory() as temporary:
         output, checked, folder = (Path(temporary, name) for name in ("output", "status", "folder"))
         shutil.copytree(checkout / program["folder"], folder)  # a program may leave files beside itself
         # The status goes through a file, because `wait` tells only what ended badly from outside.
-        shell = [python, "-c", STATUS, str(checked), *command]
+        shell = [python, "-c", STATUS, str(checked), json.dumps(commands)]
         start = time.monotonic()
         environment = environment_of(suite, checkout, python)
         broken = wait(shell, folder, environment, output, checked, suite["limit"], suite["limit"])
@@ -195,8 +196,10 @@ def run_program(suite: dict[str, Any], checkout: Path, program: dict[str, Any], 
 
 
 STATUS = """
-import pathlib, subprocess, sys
-status = subprocess.run(sys.argv[2:]).returncode
+import json, pathlib, subprocess, sys
+status = 0
+for command in json.loads(sys.argv[2]):
+    status = status or subprocess.run(command).returncode
 pathlib.Path(sys.argv[1]).write_text(str(status))
 """
 
@@ -293,8 +296,8 @@ INTRODUCTION = """\
 [suites.toml](../tools/third_party_suites/suites.toml) says which files run. It also lists, before anything runs, the
 tests that are left out, and it gives the reason of every failure that remains: a failure without one makes the command
 fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed`, `examples`, `ring-attention`,
-`torchmetrics` and `cs336`, or some of them; what they import must be installed for the interpreter that `--python`
-names. For accelerate:
+`torchmetrics`, `cs336`, `tensordict`, `opacus` and `nanoGPT`, or some of them; what they import must be installed for
+the interpreter that `--python` names. For accelerate:
 
 ```sh
 git clone https://github.com/huggingface/accelerate suites/accelerate
