@@ -26,7 +26,7 @@ input_size: [3, 64, 64]
 batch_size: 8
 epochs: 2
 warmup_epochs: 0
-workers: 0
+workers: 1
 opt: adamw
 lr: 0.001
 output: out
