@@ -53,6 +53,7 @@ def apart(text: str, parts: int, seed: int) -> Measured:
 
 def _two_steps(text: str, parts: int, seed: int) -> tuple[Tensor, list[float]]:
     names, rank = program(text), distributed.get_rank()
+    names["loss_of_rank"] = lambda sums, counts: (sums.sum(0) / counts.sum(0)).sum()  # a different case has that one
     ddp = DistributedDataParallel(_net(names, seed).cuda())
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     for step in range(2):
@@ -131,8 +132,9 @@ def _loss_of_rank(text: str, objects: tuple[int, int], seed: int) -> tuple[list[
     counts, own = counts.cuda(), torch.stack([part.chunk(2)[rank] for part in _sums(objects, seed)], dim=1).cuda()
     before = counts.clone()
     program(text)["loss_of_rank"](weights * own, counts).backward()
-    distributed.all_reduce(weights.grad)
-    return (weights.grad / 2).tolist(), torch.equal(counts, before)
+    summed = _flat([weights.grad if weights.grad is not None else torch.zeros(2)]).cuda()
+    distributed.all_reduce(summed)
+    return [number / 2 for number in summed.tolist()], torch.equal(counts, before)
 
 
 def _sums(objects: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
@@ -255,7 +257,7 @@ class _SlowTorch:
         torch.save(*args, **kwargs)
 
 
-def _training(names: dict[str, Any], optimizer: str, seed: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+def _training(names: dict[str, Any], optimizer: str, seed: int) -> tuple[Any, torch.optim.Optimizer]:
     ddp = DistributedDataParallel(_net(names, seed, dropout=0.5).cuda())
     torch.manual_seed(seed + 1 + distributed.get_rank())
     options = {"momentum": 0.9} if optimizer == "SGD" else {}
@@ -335,8 +337,9 @@ def _batch(rows: Tensor, device: str = "cuda") -> list[Tensor]:
     return [tensor[rows].to(device) for tensor in (batch.images, batch.boxes, batch.labels)]
 
 
-def _flat(tensors: Iterable[Tensor]) -> Tensor:
-    return torch.cat([tensor.detach().flatten().cpu().double() for tensor in tensors])
+def _flat(tensors: Iterable[Tensor | None]) -> Tensor:
+    """All numbers in a row; a parameter without a gradient has none."""
+    return torch.cat([tensor.detach().flatten().cpu().double() for tensor in tensors if tensor is not None])
 
 
 def _whole(parameter: Any) -> Tensor:
