@@ -14,7 +14,7 @@ from pathlib import Path
 
 from course.kit.setup import setup
 from course.lessons.nb34.bugs import KINDS, RIGHT, Kind
-from course.lessons.nb34.desk import first_wrong, symptoms
+from course.lessons.nb34.desk import first_wrong
 from course.lessons.nb34.plant import chosen, definitions, edited, graft, plant
 from frcnn_lite.whole_file import whole_file
 
@@ -30,12 +30,17 @@ def write(seed: int, path: Path, *, replace: bool = False) -> list[str]:
     if path.exists() and not replace:
         raise FileExistsError(f"{path} exists already, and may hold your repairs; --overwrite replaces it")
     text = plant(seed)
-    found = symptoms(text)
-    told = [f"{number}. {kind.title}: {found[kind.name].words}" for number, kind in enumerate(KINDS, 1)]
+    told = [f"{number}. {kind.title}: {_symptom(kind, seed)}" for number, kind in enumerate(KINDS, 1)]
     head = [HEAD.format(seed=seed, name=path.name), "#", *(f"# {line}" for line in told)]
     with whole_file(path, replace=replace) as partial:
         partial.write_text("\n".join([*head, "", text]), encoding="utf-8")
     return told
+
+
+def _symptom(kind: Kind, seed: int) -> str:
+    """That of this bug alone: in the whole program one that raises would hide others."""
+    found = first_wrong(kind, edited(RIGHT, chosen(seed)[kind].edits))
+    return "" if found is None else found.words
 
 
 def judge_file(text: str) -> dict[Kind, str]:
