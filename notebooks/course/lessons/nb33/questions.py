@@ -9,14 +9,10 @@ QUESTIONS = (
         ("2 passed", "1 passed, 1 skipped", "1 failed, 1 passed"),
     ),
     Question(
-        "33.host",
-        "The step below ends in `total += loss.item()`. How many copies go from a GPU to the CPU?",
-        ("0", "1", "2"),
-    ),
-    Question(
-        "33.ddp",
-        "Each rank sums three rows; rank 0's rows are 1, rank 1's are 2. What gradient has each weight after backward?",
-        ("3 and 6", "4.5 on both", "9 on both"),
+        "33.weaker",
+        "On the same two GPUs: a test that calls the wrapped net first and the bare net after it, and a test that is "
+        "as above, with a batch of one row. How many of these two find the bug?",
+        ("none", "one", "both"),
     ),
     Question(
         "33.race",

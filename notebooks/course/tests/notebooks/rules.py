@@ -18,9 +18,7 @@ CELLS = 40  # one idea a notebook
 GLOSSARY = read_glossary()
 MARKED_TO = "12"  # the last notebook that has to mark the words which the glossary says it explains
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-LONGER = {
-    "33",
-}  # to become shorter
+LONGER = {}  # to become shorter
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
 EXERCISES, PREDICTIONS = 2, (3, 5)
@@ -32,7 +30,7 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
-UNANSWERED = {"33"}  # to become shorter
+UNANSWERED: set[str] = set()  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
