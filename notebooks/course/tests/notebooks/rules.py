@@ -18,7 +18,6 @@ CELLS = 40  # one idea a notebook
 GLOSSARY = read_glossary()
 MARKED_TO = "12"  # the last notebook that has to mark the words which the glossary says it explains
 UNREAD = re.compile(r"^## (?:Further reading|Next|The map)\b.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-LONGER = {}  # to become shorter
 CODE_LINES = 25  # the mechanism that a notebook teaches stands in its cells; plumbing lives in the course
 STORED_BYTES = 1_000_000
 EXERCISES, PREDICTIONS = 2, (3, 5)
@@ -30,7 +29,6 @@ TAGS = {
 HEADINGS = ("Recap", "Three questions", "Further reading", "Next")
 # An answer is indented, so it belongs to its list item.
 ANSWER = r"\n\n   <details><summary>Answer</summary>\n\n   \S.*\n\n   </details>\s*\Z"
-UNANSWERED: set[str] = set()  # to become shorter
 BANNED = re.compile(r"\b(simply|just(?!-in-time)|obviously|of course)\b", re.IGNORECASE)
 CLUTTER = ("clear_output", "update_display", "%%writefile")
 # A closed `<details>` with no `open`, and nothing that can be seen beside it but a button.
@@ -94,8 +92,6 @@ def folded_answers(notebook: Notebook) -> list[str]:
     asked = sections(notebook).get("Three questions", "")
     parts = re.split(r"^ {0,3}\d\.[ \t]", asked, flags=re.MULTILINE)[1:]
     bare = [part.splitlines()[0] for part in parts if not re.search(ANSWER, part, re.DOTALL)]
-    if notebook.number in UNANSWERED and len(bare) == len(parts):
-        return []
     return [f"no folded answer below the question: {question}" for question in bare]
 
 
@@ -109,10 +105,8 @@ def setup_cell(notebook: Notebook) -> list[str]:
 
 
 def number_of_cells(notebook: Notebook) -> list[str]:
-    cells, too_long = len(notebook.node.cells), notebook.number in LONGER
-    if cells > CELLS and not too_long:
-        return [f"{cells} cells, over {CELLS}: one idea a notebook"]
-    return [f"{cells} cells: take it off the list LONGER"] if cells <= CELLS and too_long else []
+    cells = len(notebook.node.cells)
+    return [f"{cells} cells, over {CELLS}: one idea a notebook"] if cells > CELLS else []
 
 
 def cell_length(notebook: Notebook) -> list[str]:
