@@ -92,6 +92,16 @@ TOPICS = (
         },
     ),
     Topic(
+        "What runs when",
+        "Streams run beside each other, and stages of a pipeline take turns.",
+        {
+            "36.accumulate": 10,
+            "36.one_forward_one_backward": 10,
+            "35.average_beside": 15,
+            "35.check_total": 15,
+        },
+    ),
+    Topic(
         "When something stops",
         "Ranks that wait, machines that end, and what is computed twice.",
         {
