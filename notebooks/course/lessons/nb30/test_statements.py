@@ -8,6 +8,7 @@ from told import says
 from torch import nn
 
 import vgpu
+from course.lessons.nb30.found_in import found_in
 
 
 def test_the_outer_wrapper_comes_first():
@@ -39,3 +40,19 @@ def test_what_has_the_name_is_whole(tmp_path):
     os.replace(new, old)
     assert old.read_text() == "new" and not new.exists()
     assert says("30", "`os.replace` swaps the whole file at once")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_checkpoint_is_read_by_rank(rank, tmp_path):
+    with vgpu.virtual_gpus(2):
+        torch.save({"weight": torch.ones(3).cuda()}, tmp_path / "placed.pth")
+        found = torch.load(tmp_path / "placed.pth", map_location=f"cuda:{rank}", weights_only=True)
+        assert found["weight"].device == torch.device("cuda", rank)
+    assert says("30", 'or with `map_location=f"cuda:{rank}"`.')
+
+
+def test_what_is_found_in_a_file_is_its_content_or_the_reason(tmp_path):
+    torch.save({"epoch": 1}, tmp_path / "run.pth")
+    assert found_in(tmp_path / "run.pth") == {"epoch": 1}
+    (tmp_path / "half.pth").write_bytes((tmp_path / "run.pth").read_bytes()[:500])
+    assert found_in(tmp_path / "half.pth").startswith("PytorchStreamReader failed")

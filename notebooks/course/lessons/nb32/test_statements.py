@@ -4,8 +4,8 @@ import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F
 from told import says
-from torch import nn
 
 from course.kit.files import CHECKPOINTS
 from course.lessons.nb32.onnx_trial import silence, try_export
@@ -16,14 +16,24 @@ onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 
 
-def test_a_wrapper_without_gpus_is_written_with_its_names(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with silence():
-        torch.onnx.export(nn.DataParallel(nn.Linear(2, 2)).eval(), (torch.rand(1, 2),), str(tmp_path / "net.onnx"))
-    names = [entry.name for entry in onnx.load(tmp_path / "net.onnx").graph.initializer]
-    assert names and all(name.startswith("module.") for name in names)
-    assert says("32", "and writes `module.` before every name")
+def test_opset_nine_moves_a_picture_by_half_of_the_factor_less_one():
+    for factor in (2, 4, 8, 16):
+        i = torch.arange(8.0 * factor)
+        middles = (i + 0.5) / factor - 0.5
+        assert torch.allclose((i / factor - middles) * factor, torch.full_like(i, (factor - 1) / 2))
+    assert says("32", "The two differ by (*f* - 1) / 2 pixels of the output, everywhere")
+
+
+def test_the_formula_is_exact_for_490_of_2080_pairs():
+    exact = []
+    for size in range(1, 65):
+        cells = torch.eye(size).unsqueeze(1)  # one picture for each cell, which alone is 1: it shows who looks at it
+        for output in range(1, size + 1):
+            stride = size // output
+            fixed = F.max_pool1d(cells, size - (output - 1) * stride, stride)
+            exact.append(torch.equal(fixed, F.adaptive_max_pool1d(cells, output)))
+    assert (sum(exact), len(exact)) == (490, 2080)
+    assert says("32", "Of the 2,080 pairs of sizes up to 64 the formula is exact for 490.")
 
 
 def test_sixty_names_take_six_calls():
