@@ -9,9 +9,9 @@ QUESTIONS = (
         ("2 passed", "1 passed, 1 skipped", "1 failed, 1 passed"),
     ),
     Question(
-        "33.weaker",
-        "On the same two GPUs: a test that calls the wrapped net first and the bare net after it, and a test that is "
-        "as above, with a batch of one row. How many of these two find the bug?",
+        "33.two_more",
+        "`wrapped_first` calls the wrapped net before the bare one, and `one_row` has a batch of one row. How many of "
+        "these two tests find the bug?",
         ("none", "one", "both"),
     ),
     Question(
