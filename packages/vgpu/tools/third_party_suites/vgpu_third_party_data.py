@@ -4,6 +4,7 @@
 folder, which is the runner's copy of a checkout.
 """
 
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -30,6 +31,62 @@ lr: 0.001
 output: out
 experiment: made-up
 """
+
+# Stand-ins for what picotron imports beside torch; none of them uses a GPU.
+PICOTRON = {
+    "wandb.py": "",
+    "flash_attn/__init__.py": "",
+    "flash_attn/flash_attn_interface.py": "flash_attn_func = None\n",
+    "flash_attn/layers/rotary.py": "apply_rotary_emb = None\n",
+    "flash_attn/ops/triton/layer_norm.py": "layer_norm_fn = None\n",
+    "transformers.py": """\
+import types
+import numpy
+
+
+class AutoTokenizer:
+    @classmethod
+    def from_pretrained(cls, name):
+        return cls()
+
+    def batch_encode_plus(self, texts, **options):
+        return {"input_ids": [numpy.array(list(text.encode())) % 64 for text in texts]}
+
+
+class AutoConfig:
+    @staticmethod
+    def from_pretrained(name):
+        return types.SimpleNamespace(
+            vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=64, rope_theta=10000.0, rms_norm_eps=1e-5,
+        )
+""",
+    "datasets.py": """\
+import random
+
+Features = dict
+
+
+def Sequence(**kinds):
+    return kinds
+
+
+def Value(**kinds):
+    return kinds
+
+
+class Texts(list):
+    column_names = ["text"]
+
+    def map(self, function, **options):
+        return [{"input_ids": row} for row in function(list(self))["input_ids"]]
+
+
+def load_dataset(path, split, **options):
+    generator = random.Random(0)
+    return Texts("".join(generator.choices("abcdefgh ", k=256)) for _ in range(64))
+""",
+}
 
 
 def nanogpt():
@@ -58,6 +115,42 @@ def timm():
     Path("made_up.yaml").write_text(TIMM, encoding="utf-8")
 
 
+def picotron():
+    """The modules above, a file of weights, and a configuration for each way to be parallel over two GPUs."""
+    import safetensors.torch
+    import torch
+
+    for name, text in PICOTRON.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    for folder in ("hf_model/made-up", "hf_model_safetensors"):
+        Path(folder).mkdir(parents=True)
+    Path("hf_model/made-up/config.json").write_text("{}", encoding="utf-8")
+    shapes = {"model.embed_tokens": (64, 32), "model.norm": (32,)}
+    for layer in range(4):
+        begin = f"model.layers.{layer}."
+        shapes |= {begin + "input_layernorm": (32,), begin + "post_attention_layernorm": (32,)}
+        shapes |= {
+            begin + "mlp.gate_proj": (64, 32),
+            begin + "mlp.up_proj": (64, 32),
+            begin + "mlp.down_proj": (32, 64),
+        }
+        shapes |= {begin + f"self_attn.{name}_proj": (16 if name in "kv" else 32, 32) for name in "qkvo"}
+    weights = {f"{name}.weight": torch.zeros(shape) for name, shape in shapes.items()}
+    safetensors.torch.save_file(weights, "hf_model_safetensors/model.safetensors")
+    template = json.loads(Path("template/base_config.json").read_text(encoding="utf-8"))
+    template["model"] |= {"name": "made-up", "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2}
+    template["training"] |= {"total_train_steps": 4, "seq_length": 64, "micro_batch_size": 2, "num_samples": None}
+    template["training"]["gradient_accumulation_steps"] = 2
+    template["environment"] |= {"FLASH_ATTEN": "0", "HF_TOKEN": "none"}
+    for name, size in {"dp": "dp_size", "tp": "tp_size", "cp": "cp_size", "1f1b": "pp_size", "afab": "pp_size"}.items():
+        engine = name if size == "pp_size" else "1f1b"
+        configuration = template | {"distributed": template["distributed"] | {size: 2, "pp_engine": engine}}
+        # With context parallelism picotron's own checkpoint fails: it asks the model for a `module` it does not have.
+        configuration["checkpoint"] = template["checkpoint"] | {"save_frequency": 100 if name == "cp" else 4}
+        Path(f"{name}.json").write_text(json.dumps(configuration), encoding="utf-8")
+
+
 def ultralytics():
     """Eight pictures for training and eight for validation with a bright square each, in the form of YOLO."""
     from PIL import Image
@@ -77,4 +170,4 @@ def ultralytics():
 
 
 if __name__ == "__main__":
-    {function.__name__: function for function in (nanogpt, timm, ultralytics)}[sys.argv[1]]()
+    {function.__name__: function for function in (nanogpt, timm, picotron, ultralytics)}[sys.argv[1]]()
