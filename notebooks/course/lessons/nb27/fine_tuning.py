@@ -18,12 +18,11 @@ def batches() -> list[data.Batch]:
     return [data.collate([scenes[PICTURES * k + i] for i in range(PICTURES)]) for k in range(BATCHES)]
 
 
-def trained_detector(new_head: bool) -> nn.Module:
-    """The detector of this series, in training mode on the CPU; `new_head` puts a box head of random weights on it."""
+def with_new_head() -> nn.Module:
+    """The trained detector of this series with a box head of random weights, in training mode on the CPU."""
     model = engine.load_weights(CHECKPOINTS / "digits.pt")
-    if new_head:
-        fresh = engine.build_model(model.config, seed=1)
-        model.box_head.load_state_dict(fresh.box_head.state_dict())
+    fresh = engine.build_model(model.config, seed=1)
+    model.box_head.load_state_dict(fresh.box_head.state_dict())
     return model.train()
 
 
