@@ -6,6 +6,7 @@ folder, which is the runner's copy of a checkout.
 
 import json
 import pickle
+import random
 import sys
 from pathlib import Path
 
@@ -151,6 +152,16 @@ def picotron():
         Path(f"{name}.json").write_text(json.dumps(configuration), encoding="utf-8")
 
 
+def torchtitan():
+    """The texts of torchtitan's tests, which some mirrors leave out because of their size."""
+    file = Path("tests/assets/c4_test/data.json")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.exists():
+        generator = random.Random(0)
+        texts = ("".join(generator.choices("abcdefgh ", k=1024)) for _ in range(256))
+        file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+
+
 def ultralytics():
     """Eight pictures for training and eight for validation with a bright square each, in the form of YOLO."""
     from PIL import Image
@@ -170,4 +181,4 @@ def ultralytics():
 
 
 if __name__ == "__main__":
-    {function.__name__: function for function in (nanogpt, timm, picotron, ultralytics)}[sys.argv[1]]()
+    {function.__name__: function for function in (nanogpt, timm, picotron, torchtitan, ultralytics)}[sys.argv[1]]()
