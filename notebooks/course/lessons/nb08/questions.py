@@ -27,8 +27,9 @@ QUESTIONS = (
     ),
     Question(
         "08.ends",
-        "The process of rank 1 ends before step 3, without an error. The ranks have NCCL, with a time-out of six "
-        "seconds. What does rank 0 get from the `all_reduce` of step 3?",
+        "The process of rank 1 ends before step 3, without an error. The ranks have NCCL, a time-out of six seconds, "
+        "and `TORCH_NCCL_BLOCKING_WAIT=1`, so a collective waits for its end. What does rank 0 get from the "
+        "`all_reduce` of step 3?",
         ("the sum", "an error, at once", "an error, after the time-out"),
     ),
 )

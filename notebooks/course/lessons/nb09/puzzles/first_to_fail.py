@@ -127,6 +127,33 @@ def the_words_of_gloo(reports: Sequence[Report]) -> int:
 
 
 @wrong
+def all_but_SIGTERM(reports: Sequence[Report]) -> int:
+    """this is the first rank that torchrun has not ended. On the other machines ranks end by themselves, because they
+    have lost a peer or waited for one: read their last lines.
+    """
+    return next(rank for rank, code, _ in reports if code not in (0, -15))
+
+
+@wrong
+def closed_by_peer_alone(reports: Sequence[Report]) -> int:
+    """this is what a function gives that knows a rank which followed by one or two phrases. A lost peer has several:
+    those of gloo, of NCCL and of the store; and a rank that waited in vain says so in words of its own.
+    """
+    return next(rank for rank, code, line in reports if code != -15 and "closed by peer" not in line)
+
+
+@also(closed_by_peer_alone)
+def _(reports):
+    return next(rank for rank, code, line in reports if code != -15 and "by peer" not in line)
+
+
+@also(closed_by_peer_alone)
+def _(reports):
+    words = ("by peer", "by remote peer", "ncclRemoteError", "operation timeout")
+    return next(rank for rank, code, line in reports if code != -15 and not any(w in line for w in words))
+
+
+@wrong
 def every_SIGABRT(reports: Sequence[Report]) -> int:
     """this is what a function gives that strikes out each -6. The watchdog ends a rank that waited in vain, and it also
     ends one whose own GPU has failed: read what follows the word watchdog.
