@@ -7,6 +7,7 @@ grid are the features. The learner is the network of the post, with its loops.
 """
 
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ SIZES = (3, 2, 3, 2)  # how many of the ten digits read each group
 CONFIG = post_002.ClassHeadConfig(SIZES, group_channels=32, class_channels=16)
 
 
-def digit_pictures(split: str, count: int) -> tuple[Tensor, Tensor]:
+def digit_pictures(split: Literal["train", "test"], count: int) -> tuple[Tensor, Tensor]:
     """Grey pictures (count, 1, 32, 32) with one or two digits, and which digits they are, (count, 10) of 0 and 1."""
     scenes = DigitScenes(split, count, seed=0, size=64, digits=(1, 2))
     batch = collate([scenes[i] for i in range(count)])
@@ -44,7 +45,7 @@ def _match(images: Tensor, templates: Tensor, side: int) -> Tensor:
     """Normalised cross-correlation, in which brightness drops out."""
     t = F.interpolate(templates, size=side, mode="bilinear", antialias=True, align_corners=False)
     t = t - t.mean(dim=(2, 3), keepdim=True)
-    box = torch.ones(1, 1, side, side)
+    box = torch.ones(1, 1, side, side, device=images.device)
     mean = F.conv2d(images, box) / side**2
     energy = F.conv2d(images**2, box) - side**2 * mean**2
     response = F.conv2d(images, t / t.norm(dim=(2, 3), keepdim=True)) / energy.clamp_min(1e-3).sqrt()
@@ -56,7 +57,7 @@ def make_net() -> nn.Sequential:
     return nn.Sequential(post_002.SerialGroupFeatures(150, 4, 32), post_002.SerialClassHead(CONFIG))
 
 
-def trained_net(file: Path = FILE) -> tuple[nn.Sequential, Tensor, Tensor]:
+def trained_net(file: Path = FILE) -> tuple[nn.Module, Tensor, Tensor]:
     """The net as it was trained, and 300 pictures that it has not seen: what its head gets, and the right answers."""
     kept = torch.load(file, weights_only=True)
     net = make_net().eval()

@@ -86,7 +86,7 @@ def _three_steps(text: str, lr: float, seed: int) -> tuple[int, int, list[float]
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
+        losses.append(loss.item())  # noqa: FL009 three steps
     after = [_whole(p) for p in net.parameters()]
     moved = sum(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
     held = sum(p.to_local().numel() if hasattr(p, "to_local") else p.numel() for p in net.parameters())
@@ -151,8 +151,9 @@ def waiting(text: str, objects: tuple[int, int], seed: int) -> Measured:
 
 def _logged(text: str, objects: tuple[int, int], seed: int) -> float:
     rank = distributed.get_rank()
-    sums = (torch.rand(4, 2, generator=torch.Generator().manual_seed(seed + rank)) * (objects[rank] > 0)).cuda()
-    counts = torch.zeros(4, 2, device="cuda")
+    drawn = torch.rand(4, 2, generator=torch.Generator().manual_seed(seed + rank))
+    sums = (drawn * (objects[rank] > 0)).cuda()  # noqa: FL001 the rank's own
+    counts = torch.zeros(4, 2, device="cuda")  # noqa: FL001 the rank's own
     counts[0, 1] = objects[rank]
     return program(text)["log_losses"](sums.requires_grad_(), counts)
 
@@ -322,9 +323,10 @@ def masks(text: str, seed: int) -> Measured:
 
 
 def _masks(text: str, seed: int) -> tuple[Tensor, Tensor]:
-    torch.rand(distributed.get_rank() + 1, device="cuda")  # whoever does not seed goes on from here
+    torch.rand(distributed.get_rank() + 1, device="cuda")  # noqa: FL001 its own; who does not seed goes on from it
     net = program(text)["seed_rank"](seed)
-    return _flat(net.parameters()), (F.dropout(torch.ones(8, 32, device="cuda"), 0.5) == 0).cpu()
+    ones = torch.ones(8, 32, device="cuda")  # noqa: FL001 the rank's own
+    return _flat(net.parameters()), (F.dropout(ones, 0.5) == 0).cpu()
 
 
 def _net(names: dict[str, Any], seed: int, dropout: float = 0.0) -> nn.Module:

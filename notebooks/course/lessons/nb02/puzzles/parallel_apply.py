@@ -51,7 +51,7 @@ class _Facts:
 
 
 class _Witness:
-    """Doubles its chunk, later the earlier it was called for, and notes what was current."""
+    """Doubles its chunk, later the earlier it is in the list, and notes what was current."""
 
     def __init__(self, k: int, notes: dict[int, int], all_here: threading.Barrier, waits: bool) -> None:
         self.k, self.notes, self.all_here, self.waits = k, notes, all_here, waits
@@ -60,7 +60,7 @@ class _Witness:
         self.notes[self.k] = torch.cuda.current_device()
         if self.waits:
             self.all_here.wait(PATIENCE)
-        time.sleep(0.01 * (self.all_here.parties - self.k))
+        time.sleep((0.2 if self.waits else 0.01) * (self.all_here.parties - self.k - 1))
         return chunk * 2
 
 
@@ -148,7 +148,13 @@ def entered_outside(modules: Modules, chunks: Sequence[Any], devices: Sequence[t
         return device_not_entered(modules, chunks, devices)
 
 
-@wrong
+def _last_comes_first(cases: Sequence[Case], given: Sequence[_Facts]) -> bool:
+    """In the first call the modules wait for each other, and the last one is ready long before the others."""
+    outputs, right = given[0].outputs, cases[0].call(parallel_apply).outputs
+    return outputs is not None and all(map(torch.equal, outputs, reversed(right)))
+
+
+@wrong(recognise=_last_comes_first)
 def in_order_of_arrival(modules: Modules, chunks: Sequence[Any], devices: Sequence[torch.device]) -> list[Any]:
     """this is what comes of outputs that are appended as they arrive. The first module is not the first to be ready,
     and row 0 would get the output of row 5. Give each thread a place of its own.

@@ -16,7 +16,8 @@ hints = (
 
 def added(equation: str, letter: str) -> list[str | int]:
     inputs, out = equation.split("->")
-    results = {"out": out, **dict(enumerate(inputs.split(",")))}
+    results: dict[str | int, str] = {"out": out}
+    results.update(enumerate(inputs.split(",")))
     return [name for name, axes in results.items() if letter not in axes]
 
 
