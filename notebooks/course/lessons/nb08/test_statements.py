@@ -34,7 +34,7 @@ def test_variables_are_those_that_torch_reads():
     if not library.exists():
         pytest.skip("the library of torch has a different name on this system")
     names = set(re.findall(r"\bTORCH_[A-Z_]+", notebook("08").text))
-    assert names == {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_DISTRIBUTED_DEBUG"}
+    assert names == {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_DISTRIBUTED_DEBUG", "TORCH_NCCL_BLOCKING_WAIT"}
     headers = "".join(
         (TORCH / "include/torch/csrc/distributed/c10d" / name).read_text(encoding="utf-8")
         for name in ("ProcessGroupNCCL.hpp", "FlightRecorder.hpp")

@@ -1,5 +1,5 @@
 """`rate`, and the `milestones` at which it falls, were chosen for `old`, a pair (GPUs, rows on each). Return both for
-`new`, by the linear rule. Milestones are numbers of updates, and shall come after as many rows as before.
+`new`, by the linear rule. Milestones are numbers of updates, and each comes after as many rows as before.
 """
 
 import math
