@@ -27,11 +27,4 @@ QUESTIONS = (
         "Where does backward raise?",
         ("on none", "on two GPUs only", "on one GPU and on two"),
     ),
-    Question(
-        "29.bucket",
-        "`DDP(net, gradient_as_bucket_view=True)`, four steps. The gradients are 1, 2, 3 and 4. Before each step "
-        "`zero_grad()` sets `weight.grad` to None, and after its backward `weight.grad` is appended to a list. "
-        "What does the list hold in the end?",
-        ("1, 2, 3, 4", "4, 4, 4, 4", "1, 4, 4, 4"),
-    ),
 )

@@ -8,6 +8,7 @@ from told import says
 from torch import nn
 
 import vgpu
+from course.kit.ranks import ranks
 from frcnn_lite.recipes.inplace import InPlaceError, name_inplace_writes
 
 TWO = [0, 1]
@@ -117,3 +118,22 @@ def test_buckets_are_copied_unless_they_are_asked_to_be_views():
     wrapper = nn.parallel.DistributedDataParallel
     assert inspect.signature(wrapper).parameters["gradient_as_bucket_view"].default is False
     assert says("29", "With `gradient_as_bucket_view=True` each `weight.grad` is a view of its bucket")
+    assert says("29", "and the next backward fills it again")
+
+
+def kept_gradients(as_views):
+    net = nn.Linear(4, 1, bias=False).cuda()
+    ddp = nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=as_views)
+    gradients = []
+    for step in (1.0, 2.0, 3.0, 4.0):
+        ddp.zero_grad()
+        ddp(torch.full((1, 4), step).cuda()).sum().backward()
+        gradients.append(net.weight.grad)
+    return [gradient[0, 0].item() for gradient in gradients]
+
+
+def test_the_next_backward_fills_a_gradient_that_was_kept():
+    """The first is in a bucket that DDP has replaced: it arranges them in the order in which gradients arrive."""
+    with vgpu.virtual_gpus(2):
+        assert ranks(2)(kept_gradients)(True)[0] == [1, 4, 4, 4]
+        assert ranks(2)(kept_gradients)(False)[0] == [1, 2, 3, 4]
