@@ -14,10 +14,10 @@ from course.lessons.nb34.plant import chosen, definitions, edited, graft, source
 BY_NAME = {kind.name: kind for kind in KINDS}
 SITUATIONS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "memory": (("four steps on two GPUs",), ("two calls before backward",), ("evaluation",)),
-    "apart": ((2,), (1,), (4,)),
+    "apart": ((2,), (1,), (5,)),  # 8 pictures in 5 parts are 4 pieces
     "still": ((0.1,), (0.02,), (0.3,)),
     "devices": (("on two GPUs",), ("moved to cuda:1",), ("moved to cpu",)),
-    "gradient": (((5, 2),), ((3, 0),), ((0, 1),), ((0, 0),)),
+    "gradient": (((5, 2),), ((3, 0),), ((0, 1),), ((0, 0),), ((6,),)),  # the last one on one rank
     "waiting": (((4, 0),), ((0, 3),), ((0, 0),), ((2, 5),)),
     "unseen": ((24, 4), (30, 4), (41, 3)),
     "restart": (("SGD",), ("Adam",), ("an older file is there, and the disk is slow",)),

@@ -13,7 +13,8 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from course.lessons.nb34.measured import Measured, on_two_ranks, pictures
+from course.kit.rank_threads import call_on_ranks
+from course.lessons.nb34.measured import LIMIT, Measured, on_two_ranks, pictures
 from course.lessons.nb34.plant import program
 
 SLOW = 0.7  # seconds that rank 0 takes to write, at most
@@ -111,36 +112,37 @@ def devices(text: str, situation: str, seed: int) -> Measured:
     return Measured(f"{situation}, boxes of mean {found[1].mean():.3f}", [True, *_sample(_flat(found), 40)])
 
 
-def gradient(text: str, objects: tuple[int, int], seed: int) -> Measured:
-    """The gradient after DDP's mean, where the ranks have so many objects."""
-    (mine, kept), _ = on_two_ranks(_loss_of_rank, text, objects, seed)
+def gradient(text: str, objects: tuple[int, ...], seed: int) -> Measured:
+    """The gradient after DDP's mean, where the ranks have so many objects: two ranks, or one."""
+    mine, kept = call_on_ranks(len(objects), _loss_of_rank, text, objects, seed, limit=LIMIT)[0]
     sums = zip(("cells", "objects"), _sums(objects, seed), (128, max(1, sum(objects))), strict=True)
     one = {what: (part.sum() / count).item() for what, part, count in sums}
     off = [(what, found / right) for found, (what, right) in zip(mine, one.items(), strict=True) if right]
     what, times = max(off, key=lambda pair: abs(pair[1] - 1))
-    words = f"with {objects[0]} and {objects[1]} objects on the ranks "
+    words = f"with {' and '.join(map(str, objects))} objects on the rank{'s' * (len(objects) > 1)} "
     words += f"the gradient of the {what} is {times:.2f} times that of one process"
     if not kept:
         words = "the counts that were handed over are changed"
     return Measured(words, [kept, *mine])
 
 
-def _loss_of_rank(text: str, objects: tuple[int, int], seed: int) -> tuple[list[float], bool]:
+def _loss_of_rank(text: str, objects: tuple[int, ...], seed: int) -> tuple[list[float], bool]:
     rank, weights = distributed.get_rank(), torch.ones(2, device="cuda", requires_grad=True)
-    counts = torch.zeros(4, 2)
+    counts = torch.zeros(8 // len(objects), 2)
     counts[:, 0], counts[0, 1] = 16, objects[rank]
-    counts, own = counts.cuda(), torch.stack([part.chunk(2)[rank] for part in _sums(objects, seed)], dim=1).cuda()
+    own = torch.stack([part.chunk(len(objects))[rank] for part in _sums(objects, seed)], dim=1).cuda()
+    counts = counts.cuda()
     before = counts.clone()
     program(text)["loss_of_rank"](weights * own, counts).backward()
     summed = _flat([weights.grad if weights.grad is not None else torch.zeros(2)]).cuda()
     distributed.all_reduce(summed)
-    return [number / 2 for number in summed.tolist()], torch.equal(counts, before)
+    return [number / len(objects) for number in summed.tolist()], torch.equal(counts, before)
 
 
-def _sums(objects: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
-    """The sums of eight pictures, four on each rank: over cells, and over objects, 0 where a rank has none."""
+def _sums(objects: tuple[int, ...], seed: int) -> tuple[Tensor, Tensor]:
+    """The sums of eight pictures, divided among the ranks: over cells, and over objects, 0 where a rank has none."""
     cells, those = torch.rand(2, 8, generator=torch.Generator().manual_seed(seed)) + 0.5
-    return cells, those * torch.tensor(objects).sign().repeat_interleave(4)
+    return cells, those * torch.tensor(objects).sign().repeat_interleave(8 // len(objects))
 
 
 def waiting(text: str, objects: tuple[int, int], seed: int) -> Measured:

@@ -137,6 +137,7 @@ RIGHT = [
     ("34.masks", changed((SEEDED, "    torch.manual_seed(seed + 1000 * (distributed.get_rank() + 1))\n"))),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
+    ("34.apart", changed(("k == len(pieces) - 1 else", "k == parts - 1 else")), None),
     (
         "34.memory",
         changed(

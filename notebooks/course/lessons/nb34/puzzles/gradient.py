@@ -43,6 +43,16 @@ def without_the_number_of_ranks():
 
 @wrong
 @instead(
+    ("distributed.get_world_size() * sums", "2 * sums"),
+)
+def two_for_the_number_of_ranks():
+    """this is the gradient of a program that takes 2 for the number of ranks. On one rank it is twice as long, and on
+    four it is half as long.
+    """
+
+
+@wrong
+@instead(
     (
         "    total = counts.sum(0)\n"
         "    distributed.all_reduce(total)\n"
