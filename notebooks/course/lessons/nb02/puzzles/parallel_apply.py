@@ -175,7 +175,8 @@ def in_order_of_arrival(modules: Modules, chunks: Sequence[Any], devices: Sequen
 
 
 def _reads_before_it_is_there(cases: Sequence[Case], given: Sequence[_Facts]) -> bool:
-    return all(facts.outputs is not None and any(x is None for x in facts.outputs) for facts in given)
+    """On a busy machine the thread of a short call may be ready in time by luck, so one missing output is enough."""
+    return any(facts.outputs is not None and any(x is None for x in facts.outputs) for facts in given)
 
 
 @wrong(recognise=_reads_before_it_is_there)
