@@ -20,7 +20,7 @@ from course.kit.learn.by_key import exercise_names
 from course.kit.step_trace import trace_step
 from course.tools import reading_order
 from course.tools.generated import write_or_check
-from course.tools.lesson import read_series
+from course.tools.lesson import Lesson, read_series
 from multigpu.failures import catalogue
 
 ROOT = NOTEBOOKS.parent
@@ -42,6 +42,7 @@ REPAIRS = {
     "12": "a detector that learns nothing, reports an object twice, or breaks on two GPUs; then one on your own boxes",
     "23": "slow loops over small layers, packed weights in the wrong order",
     "27": "learning rates, seeds, in-place errors, checkpoints, exports, and tests that nobody ran",
+    "18": "a detector of 2017, line by line, and the one fault that its author left open",
 }
 
 
@@ -98,12 +99,23 @@ def parts() -> str:
     rows = ["| part | notebooks | hours | what you can repair |", "|---|---|---|---|"]
     for start, name in reading_order.PARTS.items():
         members = [lesson for lesson in lessons if reading_order.part_of(lesson.number) == start]
-        links = {lesson.number: f"[{lesson.number}](notebooks/{lesson.file})" for lesson in members}
-        moved = [links.pop(number) for number in reading_order.AFTER if number in links]
-        first, *_, last = links.values()
         hours = round(sum(lesson.minutes for lesson in members) / 60)
-        rows.append(f"| {name} | {', '.join([f'{first} to {last}', *moved])} | {hours} | {REPAIRS[start]} |")
+        rows.append(f"| {name} | {_spans(members)} | {hours} | {REPAIRS[start]} |")
     return "\n".join(["", *rows, ""]) + "\n"
+
+
+def _spans(lessons: Sequence[Lesson]) -> str:
+    """Links to notebooks in reading order: to the first and the last where three or more numbers follow each other."""
+    spans: list[list[Lesson]] = []
+    for lesson in lessons:
+        if spans and int(lesson.number) == int(spans[-1][-1].number) + 1:
+            spans[-1].append(lesson)
+        else:
+            spans.append([lesson])
+    ends = [[span[0], span[-1]] if len(span) > 2 else span for span in spans]
+    links = [[f"[{lesson.number}](notebooks/{lesson.file})" for lesson in end] for end in ends]
+    words = (" to " if len(span) > 2 else ", " for span in spans)
+    return ", ".join(word.join(link) for word, link in zip(words, links, strict=True))
 
 
 def _numbers(pattern: str, page: str) -> tuple[int, ...]:

@@ -9,10 +9,12 @@ PARTS = {
     "00": "One: DataParallel, on a net of ten lines",
     "07": "Two: one process for each GPU",
     "12": "Three: a detector",
-    "23": "Four: loops into layers",
+    "23": "Four: who has to send what to whom",
     "27": "Five: living with it",
+    "18": "Appendix: the guide of 2017",
 }
-AFTER = {"35": "11", "36": "11"}  # a notebook that is read at a different place than its number says: the one before it
+# A notebook that is read at a different place than its number says: the one before it.
+AFTER = {"35": "11", "36": "11", "17": "26", "16": "29", "18": "34", "19": "34"}
 
 
 @dataclass(frozen=True)
@@ -53,4 +55,4 @@ def paths(folder: Path = NOTEBOOKS) -> list[Path]:
 
 def part_of(number: str) -> str:
     """The first notebook of the part to which a notebook belongs."""
-    return max(start for start in PARTS if place(start) <= place(number))
+    return max((start for start in PARTS if place(start) <= place(number)), key=place)
