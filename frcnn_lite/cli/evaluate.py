@@ -1,5 +1,8 @@
 """Say how good the detector of a run is on its test pictures, as JSON: AP, AP50, AP75, and AP50 of each class.
 
+The JSON holds all numbers of COCO's summary, too: AP and AR of small, medium and large objects (null where there is
+none), by their pixels in the picture's file, and AR1 and AR10, of the best 1 and 10 detections of a picture and class.
+
   python -m frcnn_lite evaluate --run runs/first
   python -m frcnn_lite evaluate --run runs/first --report runs/first/report
   torchrun --standalone --nproc-per-node 2 -m -- frcnn_lite evaluate --run runs/first
@@ -23,6 +26,7 @@ from frcnn_lite.whole_file import whole_file
 
 from .console import say
 from .devices import fast_device
+from .options import height_by_width
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +49,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--images", type=int, metavar="N", help="number of test pictures (default: as many as in training)"
     )
+    parser.add_argument(
+        "--image-size",
+        type=height_by_width,
+        metavar="HxW",
+        help="height and width of the canvas on which pictures are shown (default: that of the training)",
+    )
     parser.add_argument("--report", type=Path, metavar="DIR", help="folder for figures of the result (default: none)")
 
 
@@ -58,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
             raise FileExistsError(f"{report} exists already; choose a different folder")
     stored = engine.load_run(options.run, best=options.best)
     config = replace(stored.config, test_data=options.data) if options.data else stored.config
+    if options.image_size:
+        config = replace(config, image_size=options.image_size)
     pictures = engine.Pictures().held_out(config, options.images or (sys.maxsize if options.data else None))
     with process_group(fast_device()) as device:
         model, batch_size = stored.model.to(device), stored.config.batch_size

@@ -34,6 +34,7 @@ class Scene(NamedTuple):
         image_id: the picture's number in its data set.
         ignored: regions that are not among the boxes and that evaluation leaves out, such as VOC's `difficult` objects
             and COCO's crowds.
+        scale: how many pixels of the scene a pixel of the picture's file is long.
     """
 
     image: Tensor
@@ -41,6 +42,7 @@ class Scene(NamedTuple):
     labels: Tensor
     image_id: int
     ignored: Ignored | None = None
+    scale: float = 1.0
 
 
 class Batch(NamedTuple):

@@ -1,5 +1,6 @@
 """Pictures of any size on one canvas: shrunk or enlarged until they fit, grey where they leave room."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -92,4 +93,6 @@ class LetterboxedScenes:
         ignored = scene.ignored
         if ignored is not None:
             ignored = ignored._replace(boxes=self.letterbox.to_canvas(ignored.boxes, height, width))
-        return scene._replace(image=self.letterbox.place(scene.image), boxes=boxes, ignored=ignored)
+        scale = scene.scale * math.sqrt(math.prod(self.letterbox.fit(height, width)) / (height * width))
+        image = self.letterbox.place(scene.image)
+        return scene._replace(image=image, boxes=boxes, ignored=ignored, scale=scale)

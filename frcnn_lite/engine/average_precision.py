@@ -9,8 +9,9 @@ Object Classes Challenge: A Retrospective", IJCV 2015.
 """
 
 import io
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,12 @@ from pycocotools import mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from torch import Tensor
+
+SIZES = {"all": (0.0, math.inf), "small": (0.0, 32.0**2), "medium": (32.0**2, 96.0**2), "large": (96.0**2, math.inf)}
+"""COCO's: the least and the largest area, in pixels of the picture's file. Here it is the box's; in COCO's own files an
+object has the area of its outline, which is smaller."""
+ALL = {"all": SIZES["all"]}
+NUMBERS = (1, 10)  # of detections whose recall COCO looks at, too
 
 
 class Judged(NamedTuple):
@@ -41,6 +48,8 @@ class Judged(NamedTuple):
     """(d,)"""
     found_labels: Tensor
     """(d,) int64"""
+    scale: float = 1.0
+    """how long a pixel of the picture's file is here, where boxes are those of a canvas: COCO's sizes mean the file"""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,8 @@ class AveragePrecision:
         AR: largest recall, mean over the same thresholds and classes.
         AP_per_class, AP50_per_class: by the name of the class, without classes that have no object.
         images, objects: how many were judged.
+        AP_small .. AR_large: of the objects of one of `SIZES` alone; None where no object has it.
+        AR1, AR10: AR of the best 1 or 10 detections of a picture and class.
     """
 
     AP: float
@@ -63,6 +74,14 @@ class AveragePrecision:
     AP50_per_class: dict[str, float]
     images: int
     objects: int
+    AP_small: float | None
+    AP_medium: float | None
+    AP_large: float | None
+    AR_small: float | None
+    AR_medium: float | None
+    AR_large: float | None
+    AR1: float
+    AR10: float
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,8 +113,10 @@ def average_precision(
     Raises:
         ValueError: a picture is there twice (a sampler that pads its last batch would count it twice).
     """
-    judged = class_curves(pictures, class_names, max_detections=max_detections)
+    found = evaluation(pictures, range(len(class_names)), SIZES, NUMBERS, max_detections=max_detections)
+    judged = _curves(found, pictures, class_names)
     AP50_per_class = {name: float(curve.precision[0].mean()) for name, curve in judged.items()}
+    by_size = [(size, place) for place, size in enumerate(SIZES) if size != "all"]
     return AveragePrecision(
         AP=_mean(curve.precision.mean() for curve in judged.values()),
         AP50=_mean(AP50_per_class.values()),
@@ -105,6 +126,9 @@ def average_precision(
         AP50_per_class=AP50_per_class,
         images=len(pictures),
         objects=sum(curve.objects for curve in judged.values()),
+        **{f"AP_{size}": _of_all_classes(found.eval["precision"][..., place, -1]) for size, place in by_size},
+        **{f"AR_{size}": _of_all_classes(found.eval["recall"][..., place, -1]) for size, place in by_size},
+        **{f"AR{number}": _of_all_classes(found.eval["recall"][..., 0, k]) or 0.0 for k, number in enumerate(NUMBERS)},
     )
 
 
@@ -125,14 +149,19 @@ def class_curves(
         ValueError: as `average_precision`.
     """
     judged = evaluation(pictures, range(len(class_names)), max_detections=max_detections)
+    return _curves(judged, pictures, class_names)
+
+
+def _curves(judged: "Evaluation", pictures: Sequence[Judged], class_names: Sequence[str]) -> dict[str, ClassCurve]:
     curves = {}
     for label, name in enumerate(class_names):
         objects = sum(int(((p.labels == label) & ~(p.ignored | p.crowd)).sum()) for p in pictures)
         if objects:
             precision, recall = (
-                torch.from_numpy(judged.eval[key][..., label, 0, 0]) for key in ("precision", "recall")
+                torch.from_numpy(judged.eval[key][..., label, 0, -1]) for key in ("precision", "recall")
             )
-            results = [result for result in judged.evalImgs if result and result["category_id"] == label]
+            of_class = (result for result in judged.evalImgs if result and result["category_id"] == label)
+            results = [result for result in of_class if result["aRng"] == SIZES["all"]]
             curves[name] = ClassCurve(precision, recall, _ranked(results, objects), objects)
     return curves
 
@@ -150,7 +179,14 @@ class Evaluation(COCOeval):
         return mask.iou(boxes, [one["bbox"] for one in objects], [one["region"] for one in objects])
 
 
-def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detections: int = 100) -> Evaluation:
+def evaluation(
+    pictures: Sequence[Judged],
+    labels: Iterable[int],
+    sizes: Mapping[str, tuple[float, float]] = ALL,
+    numbers: Sequence[int] = (),
+    *,
+    max_detections: int = 100,
+) -> Evaluation:
     """Detections matched to objects and accumulated: the contents of `eval` and `evalImgs` of a `COCOeval`.
 
     Objects and detections are numbered from 1, through the pictures and their rows: an id of 0 means "none" there.
@@ -158,6 +194,8 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
     Args:
         pictures: what `judge` gives.
         labels: the classes to look at.
+        sizes: name -> the least and the largest area of an object that counts, in pixels of the picture's file.
+        numbers: of detections of a picture and class that are looked at beside `max_detections`.
         max_detections: how many of a picture and class count, the best first.
 
     Raises:
@@ -174,10 +212,10 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
         rows = zip(picture.labels.tolist(), _xywh(picture.boxes), ignored.tolist(), picture.crowd.tolist(), strict=True)
         for label, box, ignore, crowd in rows:
             flags = {"iscrowd": int(ignore), "region": int(crowd)}
-            objects.append(_entry(len(objects) + 1, picture.image_id, label, box) | flags)
+            objects.append(_entry(len(objects) + 1, picture, label, box) | flags)
         scores = picture.found_scores.double().tolist()
         for label, box, score in zip(picture.found_labels.tolist(), _xywh(picture.found_boxes), scores, strict=True):
-            found.append(_entry(len(found) + 1, picture.image_id, label, box) | {"score": score})
+            found.append(_entry(len(found) + 1, picture, label, box) | {"score": score})
     known = {
         "images": [{"id": picture.image_id} for picture in pictures],
         "categories": [{"id": label, "name": str(label)} for label in labels],
@@ -188,8 +226,8 @@ def evaluation(pictures: Sequence[Judged], labels: Iterable[int], *, max_detecti
             table.dataset = {**known, "annotations": annotations}
             table.createIndex()
         judged = Evaluation(*tables, iouType="bbox")
-        judged.params.areaRng, judged.params.areaRngLbl = [[0, float("inf")]], ["all"]
-        judged.params.maxDets = [max_detections]
+        judged.params.areaRng, judged.params.areaRngLbl = list(sizes.values()), list(sizes)
+        judged.params.maxDets = [*(min(number, max_detections) for number in numbers), max_detections]
         judged.evaluate()
         judged.accumulate()
     return judged
@@ -209,14 +247,20 @@ def _ranked(results: Sequence[dict[str, Any]], objects: int) -> Tensor:
     return torch.stack([(hits / objects).where(precision.isfinite(), precision), precision], dim=2)
 
 
-def _entry(number: int, image_id: int, label: int, box: list[float]) -> dict[str, Any]:
-    return {"id": number, "image_id": image_id, "category_id": int(label), "bbox": box, "area": box[2] * box[3]}
+def _entry(number: int, picture: Judged, label: int, box: list[float]) -> dict[str, Any]:
+    area = box[2] * box[3] / picture.scale**2
+    return {"id": number, "image_id": picture.image_id, "category_id": int(label), "bbox": box, "area": area}
 
 
 def _xywh(boxes: Tensor) -> list[list[float]]:
     """COCO's boxes: the left upper corner, width and height."""
     boxes = boxes.double()
     return torch.cat([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], dim=1).tolist()
+
+
+def _of_all_classes(numbers: Any) -> float | None:
+    """The mean of those that are there: pycocotools writes -1 for a class without objects."""
+    return float(numbers[numbers > -1].mean()) if (numbers > -1).any() else None
 
 
 def _mean(values: Iterable[Tensor | float]) -> float:

@@ -86,5 +86,5 @@ def confusion_matrix(pictures: Sequence[Judged], class_names: Sequence[str], *, 
 
 def _keep(picture: Judged, which: Tensor) -> Judged:
     """The picture with those of its detections for which `which` (d,) is true."""
-    found = picture.found_boxes[which], picture.found_scores[which], picture.found_labels[which]
-    return Judged(*picture[:5], *found)
+    names = ("found_boxes", "found_scores", "found_labels")
+    return picture._replace(**{name: getattr(picture, name)[which] for name in names})

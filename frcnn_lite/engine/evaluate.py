@@ -6,26 +6,34 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from frcnn_lite.data import DetectionDataset, Scene, collate
+from frcnn_lite.data import DetectionDataset, Letterbox, LetterboxedScenes, Scene, collate
 from frcnn_lite.detection import FasterRCNN
 from frcnn_lite.engine.average_precision import AveragePrecision, Judged, average_precision
 from frcnn_lite.parallel import is_main_rank, merge_rows, rows_of_rank
 
 
 def evaluate(
-    model: FasterRCNN, dataset: DetectionDataset, *, batch_size: int = 8, progress: bool = False
+    model: FasterRCNN,
+    dataset: DetectionDataset,
+    *,
+    letterbox: Letterbox | None = None,
+    batch_size: int = 8,
+    progress: bool = False,
 ) -> AveragePrecision:
     """Judge `model`, on the device it is on, over all pictures of `dataset`. Leaves its training mode as it was.
 
     In a process group every rank calls this, and every rank gets the result for all pictures, each counted once.
 
     Args:
+        letterbox: the canvas on which `model` is shown each picture, such as `Run.letterbox`; None where all pictures
+            of `dataset` have one size, or are on a canvas already. Sizes of objects are those in the dataset.
         batch_size: pictures that go through the model together; the result does not depend on it.
         progress: show a bar on standard error, or in the notebook.
 
     Raises:
         ValueError: the data set has no picture.
     """
+    dataset = LetterboxedScenes(dataset, letterbox) if letterbox else dataset
     judged = judge(model, dataset, batch_size=batch_size, progress=progress)
     return average_precision(judged, dataset.class_names)
 
@@ -73,6 +81,7 @@ def _judge_batch(model: FasterRCNN, scenes: list[Scene], device: torch.device) -
             boxes[row, found],
             scores[row, found],
             labels[row, found],
+            scene.scale,
         )
 
 

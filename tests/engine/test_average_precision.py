@@ -16,12 +16,13 @@ def xywh(boxes):
 
 
 def pycocotools_says(pictures):
-    """AP, AP50, AP75, AR and the AP of each class (None without objects)."""
+    """The twelve numbers of its summary (None for -1), and the AP of each class (None without objects)."""
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
     truth, found = [], []
     for one in pictures:
+        one = one._replace(boxes=one.boxes / one.scale, found_boxes=one.found_boxes / one.scale)
         for box, label, crowd in zip(xywh(one.boxes), one.labels.tolist(), one.crowd.tolist(), strict=True):
             fields = {"image_id": one.image_id, "category_id": label, "bbox": box, "area": box[2] * box[3]}
             truth.append({**fields, "id": len(truth) + 1, "iscrowd": int(crowd)})
@@ -42,7 +43,13 @@ def pycocotools_says(pictures):
         judge.summarize()
     precision = judge.eval["precision"][:, :, :, 0, -1]
     per_class = [float(p.mean()) if p.max() > -1 else None for p in precision.transpose(2, 0, 1)]
-    return [*judge.stats[:3], judge.stats[8]], per_class
+    return [number if number > -1 else None for number in judge.stats], per_class
+
+
+def summary(result):
+    """In the order of pycocotools."""
+    names = "AP AP50 AP75 AP_small AP_medium AP_large AR1 AR10 AR AR_small AR_medium AR_large"
+    return [getattr(result, name) for name in names.split()]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -50,9 +57,19 @@ def test_numbers_are_those_of_pycocotools(seed):
     pictures = random_pictures(seed, pictures=3 + seed, crowds=0.15 * (seed % 2), grid=8 if seed % 3 == 2 else None)
     result = average_precision(pictures, NAMES)
     numbers, per_class = pycocotools_says(pictures)
-    assert pytest.approx(numbers, abs=1e-9) == [result.AP, result.AP50, result.AP75, result.AR]
+    assert summary(result) == pytest.approx(numbers, abs=1e-9)
     wanted = {name: value for name, value in zip(NAMES, per_class, strict=True) if value is not None}
     assert result.AP_per_class == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 4.0])
+def test_sizes_are_those_of_the_file_whatever_the_canvas(scale):
+    """Boxes of 9 to 49 pixels on the canvas: large in a file of four times its size, small in one of a quarter."""
+    pictures = [picture._replace(scale=scale) for picture in random_pictures(3)]
+    result = average_precision(pictures, NAMES)
+    assert summary(result) == pytest.approx(pycocotools_says(pictures)[0], abs=1e-9)
+    assert (result.AP_small is None, result.AP_large is None) == (scale == 0.25, scale > 1 or scale == 1)
+    assert result.AR1 < result.AR10 <= result.AR
 
 
 def judged(boxes, found, scores, ignored=None):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from frcnn_lite.data import DigitScenes, Ignored
+from frcnn_lite.data import DigitScenes, Ignored, Letterbox, LetterboxedScenes
 from frcnn_lite.detection import Detections
 from frcnn_lite.engine import evaluate
 
@@ -94,3 +94,12 @@ def test_what_lies_in_a_crowd_counts_neither_for_nor_against(scenes):
     result = evaluate(Oracle(scenes, answer), WithCrowds(scenes))
     assert pytest.approx(1.0) == result.AP
     assert result.objects == sum(len(scenes[i].labels) for i in range(12))
+
+
+def test_on_a_canvas_the_objects_keep_the_sizes_of_their_files(scenes):
+    """128 pixels shown on 32: digits of 12 to 48 pixels, some of which are medium, and all small on the canvas."""
+    canvas = Letterbox(32, 32)
+    model = Oracle(LetterboxedScenes(scenes, canvas), lambda s: (s.boxes, torch.ones(len(s.labels)), s.labels))
+    result = evaluate(model, scenes, letterbox=canvas)
+    assert pytest.approx([1.0, 1.0, 1.0]) == [result.AP, result.AP_small, result.AP_medium]
+    assert result.AP_large is None
