@@ -116,7 +116,6 @@ def average_precision(
     found = evaluation(pictures, range(len(class_names)), SIZES, NUMBERS, max_detections=max_detections)
     judged = _curves(found, pictures, class_names)
     AP50_per_class = {name: float(curve.precision[0].mean()) for name, curve in judged.items()}
-    by_size = [(size, place) for place, size in enumerate(SIZES) if size != "all"]
     return AveragePrecision(
         AP=_mean(curve.precision.mean() for curve in judged.values()),
         AP50=_mean(AP50_per_class.values()),
@@ -126,9 +125,7 @@ def average_precision(
         AP50_per_class=AP50_per_class,
         images=len(pictures),
         objects=sum(curve.objects for curve in judged.values()),
-        **{f"AP_{size}": _of_all_classes(found.eval["precision"][..., place, -1]) for size, place in by_size},
-        **{f"AR_{size}": _of_all_classes(found.eval["recall"][..., place, -1]) for size, place in by_size},
-        **{f"AR{number}": _of_all_classes(found.eval["recall"][..., 0, k]) or 0.0 for k, number in enumerate(NUMBERS)},
+        **_by_size_and_number(found),
     )
 
 
@@ -256,6 +253,17 @@ def _xywh(boxes: Tensor) -> list[list[float]]:
     """COCO's boxes: the left upper corner, width and height."""
     boxes = boxes.double()
     return torch.cat([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], dim=1).tolist()
+
+
+def _by_size_and_number(found: "Evaluation") -> dict[str, Any]:
+    """The fields of `AveragePrecision` from AP_small on."""
+    precision, recall = found.eval["precision"], found.eval["recall"]
+    numbers: dict[str, Any] = {f"AR{n}": _of_all_classes(recall[..., 0, k]) or 0.0 for k, n in enumerate(NUMBERS)}
+    for place, size in enumerate(SIZES):
+        if size != "all":
+            numbers[f"AP_{size}"] = _of_all_classes(precision[..., place, -1])
+            numbers[f"AR_{size}"] = _of_all_classes(recall[..., place, -1])
+    return numbers
 
 
 def _of_all_classes(numbers: Any) -> float | None:
