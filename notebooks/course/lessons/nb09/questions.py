@@ -6,18 +6,18 @@ QUESTIONS = (
     Question(
         "09.root_cause",
         "Rank 1 is killed on the second machine. Which rank does `torchrun` report as Root Cause on the first one?",
-        ("rank 1, as on both machines", "rank 0", "none, because nothing is wrong there"),
+        ("rank 1", "rank 0", "none, because nothing is wrong there"),
     ),
     Question(
         "09.last_line",
-        "What is the last line that the killed rank leaves in its own log?",
-        ("`Killed`", "`KeyboardInterrupt`, with a traceback", "what its program last printed"),
+        "Each rank prints its steps. What is the last line that the killed rank leaves in its own log?",
+        ("Killed", "KeyboardInterrupt", "step 2"),
     ),
     Question(
         "09.set_device",
         "Two machines with two GPUs each, so there are ranks 0 to 3. Each calls `torch.cuda.set_device(rank)`. "
-        "What do ranks 2 and 3 get?",
-        ("`cuda:0` and `cuda:1` of the second machine", "an error", "the GPUs 2 and 3, over the network"),
+        "Where is rank 2 then?",
+        ("on cuda:0", "CUDA error: invalid device ordinal", "on cuda:2"),
     ),
     Question(
         "09.steps",

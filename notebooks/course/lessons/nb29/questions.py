@@ -12,8 +12,8 @@ QUESTIONS = (
     Question(
         "29.data",
         "x is 3, `h = 2 * x`, and `h.square()` saves h. The gradient of x is 4 * h. Between forward and backward the "
-        "program calls `h.data.mul_(0)`. What happens?",
-        ("the right gradient, 24", "a gradient of zero, and no error", "the error of this notebook"),
+        "program calls `h.data.mul_(0)`. What is the gradient then?",
+        ("24.0", "0.0", "there is none, but the error of this notebook"),
     ),
     Question(
         "29.order",

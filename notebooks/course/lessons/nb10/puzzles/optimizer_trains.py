@@ -125,7 +125,7 @@ def has_gradients(build: Build) -> None:
 def compared_with_itself(build: Build) -> None:
     """this test fails on every program, the right ones too. Either what it kept has changed as well: `.detach()` and
     `.to_local()` give the same memory again, and `step` writes into it, so keep a `.clone()`. Or its rows leave some
-    parameter without a gradient, as rows of zeros do.
+    parameter without a gradient, as rows of zeros do. Or it asks for a smaller loss, which a large step need not give.
 
     Source: shivram1987/diffGrad issue 2, 2020, where a gradient was kept so
     """
