@@ -92,3 +92,11 @@ def as_under_ddp(equation, letter):
 @also(as_under_ddp)
 def _(equation, letter):
     return [1]
+
+
+@wrong
+def two_operands(equation, letter):
+    """this is what a function gives that expects two operands. An equation may have one, or three."""
+    inputs, out = equation.split("->")
+    first, second = inputs.split(",")
+    return [name for name, axes in {"out": out, 0: first, 1: second}.items() if letter not in axes]

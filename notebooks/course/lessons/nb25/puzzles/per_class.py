@@ -60,3 +60,11 @@ def one_letter_for_batch_and_class(x, weight, letters="gn"):
 
 for letters in ("bn", "nb", "cb"):
     also(one_letter_for_batch_and_class)(partial(one_letter_for_batch_and_class, letters=letters))
+
+
+@wrong
+def weight_read_the_other_way(x, weight):
+    """here the letters read the weight as (N, in, out). It is (N, out, in), as `nn.Linear` keeps it. Only where both
+    are equally large does nothing raise.
+    """
+    return torch.einsum("bni,nio->bno", x, weight)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from course.kit.learn.exercise import Case, Trial
-from course.kit.learn.puzzle import wrong
+from course.kit.learn.puzzle import also, wrong
 
 hints = (
     "An optimizer keeps its tensors in `optimizer.param_groups`, a list: each group is a dict with a list `params`.",
@@ -133,10 +133,15 @@ def _held(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
 
 @wrong
 def counts_only(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """this is how a test ends that compares how many tensors there are. An optimizer can hold as many tensors as the
-    model has, and train those of a copy.
+    """this is how a test ends that compares how many tensors or numbers there are. An optimizer can hold as many as
+    the model has, and train those of a copy.
     """
     assert len(_held(optimizer)) == len(list(model.parameters()))
+
+
+@also(counts_only)
+def sums_only(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    assert sum(p.numel() for p in _held(optimizer)) == sum(p.numel() for p in model.parameters())
 
 
 @wrong

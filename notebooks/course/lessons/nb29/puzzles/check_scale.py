@@ -155,3 +155,16 @@ def one_call_and_a_gradient(make: Make) -> None:
     layer = make().cuda()
     nn.DataParallel(layer, [0, 1])(torch.ones(4, 2).cuda()).sum().backward()
     assert layer.size != 0 and layer.weight.grad is not None
+
+
+@wrong
+def two_gpus_as_one(make: Make) -> None:
+    """this is how a test ends that expects the gradient of one GPU on two. Each GPU measures the size of its own rows,
+    so a right layer fails it, too. Compare two ways to train on the same two GPUs.
+    """
+    one, two = make().cuda(), make().cuda()
+    rows = torch.arange(1.0, 17.0).view(8, 2).cuda()
+    for layer, devices in ((one, [0]), (two, [0, 1])):
+        net = nn.DataParallel(layer, devices)
+        (net(rows).sum() + net(3 * rows).sum()).backward()
+    torch.testing.assert_close(one.weight.grad, two.weight.grad)

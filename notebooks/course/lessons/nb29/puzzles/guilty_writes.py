@@ -73,6 +73,21 @@ def the_last_write(events: Events) -> dict[int, int]:
 
 
 @wrong
+def the_latest_save(events: Events) -> dict[int, int]:
+    """this is what a function gives that remembers one save of each tensor, the latest. Backward refuses every save
+    after which its tensor was written, so all of them are needed.
+    """
+    saves: dict[str, int] = {}
+    guilty: dict[int, int] = {}
+    for k, (kind, name) in enumerate(events):
+        if kind == "save":
+            saves[name] = k
+        elif kind == "write" and name in saves:
+            guilty.setdefault(saves[name], k)
+    return guilty
+
+
+@wrong
 def data_counts(events: Events) -> dict[int, int]:
     """this is what a function gives that blames writes through `.data`. They change the numbers and not the version, so
     backward refuses nothing.

@@ -28,9 +28,18 @@ cases = cases_of("apart")
     ),
 )
 def the_flag_comes_too_late():
-    """these are the weights of ranks that send the gradient of the first part, and not that of the last. DDP decides in
-    the *forward* whether it will send, so a flag that is set between forward and backward comes one part late.
+    """these are the weights of ranks that send the gradient of the first part, and not that of the last, in which the
+    whole sum is there. DDP decides in the *forward* whether it will send, so a flag that is set between forward and
+    backward comes one part late.
     """
+
+
+@also(the_flag_comes_too_late)
+@instead(
+    ("k == len(pieces) - 1 else", "k == 0 else"),
+)
+def the_first_part_is_sent():
+    """The same weights, by a condition that asks for the first part."""
 
 
 @wrong

@@ -70,6 +70,19 @@ def the_mean_is_clamped():
 
 @wrong
 @instead(
+    (
+        "    total = counts.sum(0)\n    distributed.all_reduce(total)\n",
+        "    total = counts.sum(0).clamp(min=1)\n    distributed.all_reduce(total)\n",
+    ),
+)
+def clamped_before_it_is_added():
+    """this raises each rank's count to 1 before the counts are added: a rank without objects then adds one that is not
+    there.
+    """
+
+
+@wrong
+@instead(
     ("total.clamp(min=1)", "total"),
 )
 def nan_without_objects():

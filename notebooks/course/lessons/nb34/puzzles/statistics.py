@@ -44,3 +44,13 @@ def only_the_first_layer():
 )
 def no_gradient_is_sent():
     """the statistics are right, and the gradients of the ranks are their own: DDP is missing."""
+
+
+@wrong
+@instead(
+    ("nn.SyncBatchNorm.convert_sync_batchnorm(net).cuda()", "net.cuda().eval()"),
+)
+def running_statistics():
+    """the ranks agree, because this net normalises by its running statistics, as in evaluation. They are of no use
+    before it has trained, and dropout is off, too.
+    """

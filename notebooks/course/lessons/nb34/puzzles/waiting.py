@@ -27,6 +27,14 @@ def only_where_there_are_objects():
 
 @wrong
 @instead(
+    ("distributed.all_reduce(together)", "distributed.reduce(together, 0)"),
+)
+def rank_0_alone_knows():
+    """nobody waits any more, and rank 0 has the mean. `reduce` gives the sum to one rank; all ranks have to log it."""
+
+
+@wrong
+@instead(
     ("    distributed.all_reduce(together)\n    return (together[0]", "    return (together[0]"),
 )
 def nobody_asks_the_others():
