@@ -50,7 +50,11 @@ RIGHT = [
     ("26.check_conversion", drawn_cases),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
-    ("26.as_one", lambda linears, sizes: (torch.cat([m.weight for m in linears]), *by_torch(linears, sizes)[1:]), None),
+    (
+        "26.as_one",
+        lambda linears, sizes: (torch.cat([m.weight for m in linears]), *by_torch(linears, sizes)[1:]),
+        "joined without a class axis",
+    ),
     ("26.check_conversion", one_case, None),
     ("26.check_conversion", equal_groups, None),
     ("26.check_conversion", lambda convert: None, "shapes alone"),

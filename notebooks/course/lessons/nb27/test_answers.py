@@ -58,7 +58,7 @@ RIGHT = [
 ]
 WRONG = [  # with the name of the mistake, None where it has none
     ("27.check_optimizer", in_order, None),
-    ("27.check_optimizer", shapes, None),
+    ("27.check_optimizer", shapes, "counts only"),
     ("27.check_optimizer", tied_names, None),
     (
         "27.check_optimizer",

@@ -133,8 +133,8 @@ def _held(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
 
 @wrong
 def counts_only(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """this is how a test ends that compares how many tensors or numbers there are. An optimizer can hold as many as
-    the model has, and train those of a copy.
+    """this is how a test ends that compares how many tensors or numbers there are, or their shapes. An optimizer can
+    hold as many as the model has, and train those of a copy.
     """
     assert len(_held(optimizer)) == len(list(model.parameters()))
 
