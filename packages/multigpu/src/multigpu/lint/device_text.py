@@ -107,8 +107,11 @@ def of_settings(tree: ast.AST) -> dict[str, str]:
         value = node.value
         if isinstance(value, ast.Call) and last_name(value) == "device" and value.args:
             value = value.args[0]
+        target, source = ast.unparse(node.targets[0]), ast.unparse(value)
         if device := device_text(value, found):
-            found[ast.unparse(node.targets[0])] = device
+            found[target] = device
+        kept = {name.removeprefix(source): device for name, device in found.items() if name.startswith(f"{source}.")}
+        found |= {target + rest: device for rest, device in kept.items()}  # `self.args = args`
     return found
 
 
