@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 import vgpu
-from course.lessons.nb17 import cupy_roi_pool, without_gpu
+from course.lessons.nb17 import without_gpu
 from course.lessons.nb17.loops_roi_pool import loops_pool, loops_scatter
+from course.lessons.nb17.roi_module import roi_module
 from frcnn_lite.ops import roi_bins, roi_pool, roi_pool_with_argmax
 from frcnn_lite.ops.roi_pool import plain_scatter, vision_pool
 
@@ -34,7 +35,7 @@ def cuda_kernels() -> Any:
     def launched(function: Any) -> Any:
         return lambda *args: function(*args, launch=without_gpu.launch_with_compiler)
 
-    return SimpleNamespace(pool=launched(cupy_roi_pool.pool), scatter=launched(cupy_roi_pool.scatter))
+    return SimpleNamespace(pool=launched(roi_module.pool), scatter=launched(roi_module.scatter))
 
 
 def numba_kernels() -> Any:
@@ -102,7 +103,7 @@ def test_no_regions_and_no_channels(name: str) -> None:
 @pytest.mark.parametrize("macros", [("Feature=float", "Argmax=short"), ("Feature=double", "Argmax=int")])
 def test_nvrtc_compiles_the_cuda_source(macros: tuple[str, ...]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    text = without_gpu.ptx(cupy_roi_pool.SOURCE, macros, "compute_90")
+    text = without_gpu.ptx(roi_module.SOURCE, macros, "compute_90")
     assert ".target sm_90" in text and ".entry roi_pool(" in text and ".entry roi_pool_backward(" in text
 
 
@@ -131,7 +132,7 @@ def test_triton_compiles_for_a_gpu_that_is_not_there(kernel: str) -> None:
 
 
 def test_launch_arithmetic() -> None:
-    assert [cupy_roi_pool.block_count(n) for n in (1, 1023, 1024, 1025)] == [1, 1, 1, 2]
+    assert [roi_module.block_count(n) for n in (1, 1023, 1024, 1025)] == [1, 1, 1, 2]
 
 
 # ---- the operator ----------------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def test_cupy_launches_on_the_tensors_device_and_pytorchs_stream(
         pytest.skip("no C++ compiler to run the CUDA source with")
     fake = FakeCuPy()
     monkeypatch.setitem(sys.modules, "cupy", fake)
-    cupy_roi_pool._load.cache_clear()
+    roi_module._load.cache_clear()
     features, rois = case
     expected = loops_pool(features, rois, 4, 3, 1 / 8)
     with vgpu.virtual_gpus(2):
@@ -277,12 +278,12 @@ def test_cupy_launches_on_the_tensors_device_and_pytorchs_stream(
         for gpu in (0, 1, 1):  # device 0 is current throughout
             bins = roi_bins(rois.cuda(gpu), (13, 17), 4, 3, 1 / 8)
             with torch.cuda.stream(stream) if gpu else contextlib.nullcontext():
-                values, argmax = cupy_roi_pool.pool(features.cuda(gpu), *bins)
+                values, argmax = roi_module.pool(features.cuda(gpu), *bins)
             assert values.device.index == gpu and torch.equal(values.cpu(), expected[0])
             assert torch.equal(argmax.cpu(), expected[1])
-        grad = cupy_roi_pool.scatter(torch.ones_like(values), argmax, bins[0], SIZE)
+        grad = roi_module.scatter(torch.ones_like(values), argmax, bins[0], SIZE)
         assert grad.device.index == 1 and grad.sum() == (argmax >= 0).sum()
-    cupy_roi_pool._load.cache_clear()
+    roi_module._load.cache_clear()
     assert fake.compiled == [("roi_pool", 0), ("roi_pool", 1), ("roi_pool_backward", 1)]
     assert [launch["device"] for launch in fake.launches] == [0, 1, 1, 1]
     assert fake.launches[1]["stream"] == stream and fake.launches[3]["stream"] != stream

@@ -20,7 +20,7 @@ from unittest import mock
 import numpy as np
 from torch import Tensor
 
-from course.lessons.nb17.cupy_roi_pool import THREADS, Argument, block_count
+from course.lessons.nb17.roi_module import roi_module
 
 
 def triton_on_cpu(name: str) -> ModuleType:
@@ -83,13 +83,14 @@ def compiler() -> str | None:
 
 
 def launch_with_compiler(
-    source: str, name: str, macros: tuple[str, ...], threads: int, arguments: Sequence[Argument]
+    source: str, name: str, macros: tuple[str, ...], threads: int, arguments: Sequence[Any]
 ) -> None:
-    """The `Launch` of `cupy_roi_pool` for tensors on the CPU: the same source, the same grid, one thread at a time."""
+    """The `Launch` of `roi_module` for tensors on the CPU or on virtual GPUs: the same source and grid, one thread at a
+    time."""
     held = [ctypes.c_void_p(x.data_ptr()) if isinstance(x, Tensor) else np.asarray(x) for x in arguments]
     pointers = [x.ctypes.data if isinstance(x, np.ndarray) else ctypes.addressof(x) for x in held]
     _library(source, name, macros).launch_kernel(
-        (ctypes.c_void_p * len(held))(*pointers), block_count(threads), THREADS
+        (ctypes.c_void_p * len(held))(*pointers), roi_module.block_count(threads), roi_module.THREADS
     )
 
 
