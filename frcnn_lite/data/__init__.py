@@ -2,7 +2,7 @@
 
 from frcnn_lite.data.annotated import Picture
 from frcnn_lite.data.augment import Augmentation, mirror
-from frcnn_lite.data.batch import PADDING_LABEL, Batch, Ignored, Scene, collate
+from frcnn_lite.data.batch import PADDING_LABEL, Batch, Ignored, Scene, collate, send
 from frcnn_lite.data.dataset import DetectionDataset
 from frcnn_lite.data.defects import Defect, Handling, describe_defects
 from frcnn_lite.data.digits import draw_glyph, load_glyphs
@@ -40,5 +40,6 @@ __all__ = [
     "load_photographs",
     "mirror",
     "read_image",
+    "send",
     "summarise",
 ]

@@ -62,7 +62,14 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with every tensor on `device`."""
-        return Batch(*(tensor.to(device) for tensor in self))
+        return Batch(*(send(tensor, torch.device(device)) for tensor in self))
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on `device`; on a GPU without waiting until it is there, for which its memory is pinned first."""
+    if device.type != "cuda" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def collate(scenes: Sequence[Scene], max_boxes: int | None = None) -> Batch:

@@ -16,6 +16,9 @@ SAMPLING_RATIO = 2
 """Points a bin and side that RoIAlign reads, as in torchvision's Faster R-CNN: one number for all regions. "As many as
 there are cells" would make shapes depend on the data."""
 
+OUTSIDE = -1000.0
+"""In cells: where a region has no part in a map, and RoIAlign returns zero."""
+
 
 class BoxHead(nn.Module):
     """Pools each region to a small grid, then fully connected layers.
@@ -81,8 +84,10 @@ class BoxHead(nn.Module):
                 return roi_align(maps[0], rois, size, 1 / strides[0], SAMPLING_RATIO)
             return roi_pool(maps[0], rois, size, 1 / strides[0])
         boxes = list(rois[:, 1:].view(len(maps[0]), -1, 4).unbind())
-        if align:
+        if align and rois.device.type == "cpu":
             return self.pyramid(dict(enumerate(maps)), boxes, [])
+        if align:
+            return align_on_levels(maps, rois, self.pyramid.map_levels(boxes), size, strides)
         # Every region from every level, then the one that suits it: wasteful, and of static shape.
         pooled = [roi_pool(one, rois, size, 1 / stride) for one, stride in zip(maps, strides, strict=True)]
         level = self.pyramid.map_levels(boxes).view(1, -1, 1, 1, 1)
@@ -103,6 +108,35 @@ class BoxHead(nn.Module):
             },
             counts={"head_class": count, "head_box": count},
         )
+
+
+def align_on_levels(
+    maps: tuple[Tensor, ...], rois: Tensor, level: Tensor, size: int, strides: tuple[int, ...]
+) -> Tensor:
+    """What torchvision's `MultiScaleRoIAlign` computes, to the bit, without asking the device which regions are whose.
+
+    Every level gets all regions, of which those of other levels are moved far out of its map, where the operator has
+    nothing to read and returns zeros. To pick them out would make a shape depend on data, and wait once a level.
+
+    Args:
+        maps: (B, C, h, w), one for each stride.
+        rois: (R, 5).
+        level: (R,) int64, the map of each region.
+        size: bins of a region and side.
+        strides: image pixels of a cell of each map.
+
+    Returns:
+        (R, C, size, size).
+    """
+    from torchvision.ops import roi_align as align
+
+    pooled: Tensor | None = None
+    for k, (one, stride) in enumerate(zip(maps, strides, strict=True)):
+        corners = rois[:, 1:].where((level == k).unsqueeze(1), OUTSIDE * stride)
+        part = align(one, torch.cat([rois[:, :1], corners], dim=1), size, 1 / stride, SAMPLING_RATIO)
+        pooled = part if pooled is None else pooled + part
+    assert pooled is not None
+    return pooled
 
 
 def _pyramid(config: FasterRCNNConfig, strides: tuple[int, ...]) -> Any:

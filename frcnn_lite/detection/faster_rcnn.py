@@ -22,8 +22,8 @@ class FasterRCNN(nn.Module):
     """A detector whose loss parts for an image depend on that image alone: not on its batch, nor on its device.
 
     `model(images, boxes, labels, seeds)` gives `LossParts`, `model(images)` gives `Detections`; both go through
-    `forward`, so that `nn.DataParallel` splits either. All shapes are static, and nothing in a step reads a value back
-    from the device but NMS, once a round.
+    `forward`, so that `nn.DataParallel` splits either. All shapes are static, and NMS alone reads a value back from the
+    device: once a step, unless boxes suppress each other in long chains.
 
     Lists work, too, as with torchvision's detectors: `model([image, ...])` gives a list of dicts, and
     `model([image, ...], [target, ...])` a dict of losses. That form is for one device; `lists.py` describes it.

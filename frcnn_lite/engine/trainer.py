@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from frcnn_lite.data import Augmentation, Batch
+from frcnn_lite.data import Augmentation, Batch, send
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
+from frcnn_lite.engine.averaging import Average
 from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.devices import main_device, spread
@@ -85,8 +85,7 @@ class Trainer:
             self.device.type, init_scale=1024.0, enabled=config.amp and self.device.type == "cuda"
         )
         # Every rank keeps the average: they take the same steps, so it is the same everywhere.
-        averaging = get_ema_multi_avg_fn(config.ema)  # B. Polyak and A. Juditsky, 1992, with forgetting
-        self.average = AveragedModel(self.model, multi_avg_fn=averaging) if config.ema else None
+        self.average = Average(self.model, config.ema) if config.ema else None
         self.detector = cast(FasterRCNN, self.average.module) if self.average else self.model
         self.model.train()
 
@@ -95,7 +94,8 @@ class Trainer:
 
         On ranks, `batch` is the rank's share (`StepOrder` deals it out), and the losses are those of all ranks.
 
-        Raises FloatingPointError, before any weight is changed, when the loss is not finite.
+        Raises FloatingPointError, before any weight is changed, when the loss is not finite. The losses are the one
+        thing that a step reads back from a GPU, beside NMS; with float16 the scaler reads whether a gradient ran over.
         """
         rate = self.optimizer.param_groups[0]["lr"]
         before = self.generator.get_state()
@@ -106,16 +106,18 @@ class Trainer:
         images, boxes, labels, _ = batch.to(self.device)
         kind = self.device.type
         with torch.autocast(kind, HALF[kind], enabled=self.config.amp):  # DataParallel hands it on to its threads
-            parts = self.net(images, boxes, labels, seeds.to(self.device))
+            parts = self.net(images, boxes, labels, send(seeds, self.device))
         own, losses = reduce_loss_over_ranks(parts.sums, parts.counts)
-        loss = torch.stack(list(losses.values())).sum()
-        if not math.isfinite(loss.item()):
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(torch.stack(list(own.values())).sum()).backward()
+        # Read once, and after the backward pass is under way, so that a GPU has work while this waits for it.
+        every = torch.stack(list(losses.values()))
+        loss, *values = torch.cat([every.sum().view(1), every]).tolist()
+        if not math.isfinite(loss):
             self.generator.set_state(before)
             broken = " and ".join(name for name in ("images", "boxes") if not getattr(batch, name).isfinite().all())
             advice = f"the {broken} of the batch are not finite either" if broken else "try a lower lr"
-            raise FloatingPointError(f"the loss is {loss.item()} at learning rate {rate:.3g}; {advice}")
-        self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(torch.stack(list(own.values())).sum()).backward()
+            raise FloatingPointError(f"the loss is {loss} at learning rate {rate:.3g}; {advice}")
         self.scaler.unscale_(self.optimizer)
         clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
         self.scaler.step(self.optimizer)  # leaves the weights alone where a scaled gradient ran over
@@ -123,7 +125,7 @@ class Trainer:
         self.scheduler.step()
         if self.average:
             self.average.update_parameters(self.model)
-        return {"loss": loss.item(), **{name: value.item() for name, value in losses.items()}, "lr": rate}
+        return {"loss": loss, **dict(zip(losses, values, strict=True)), "lr": rate}
 
     def start_from(self, weights: str | Path) -> None:
         """Before the first step: the weights of a file for the backbone, see `start_backbone`."""
