@@ -19,8 +19,8 @@ from frcnn_lite.detection.rpn import RegionProposalNetwork
     "Faster R-CNN flow chart",
     claim="A chart of the model, in more detail than the paper's.",
     ruling="incomplete",
-    because="The text announces it and ends; the picture is not part of it. A chart drawn from a run has every tensor "
-    "with its shape, dtype and device, and cannot go stale.",
+    because="The text announces it and ends; the picture is not part of it. A chart drawn from a run has every stage with the "
+    "shapes of what it makes and its GPU, and cannot go stale.",
     notebook="12_a_detector_in_one_page",
     words="tensor_flow",
 )
@@ -43,4 +43,4 @@ def test_the_chart_is_drawn_from_a_run():
     assert shapes["rpn", "deltas"] == (2, 8 * 8 * 3, 4)
     assert shapes["box_head", "logits"] == (2, 32, 11)
     chart = tensor_flow(run, "From picture to loss")
-    assert "deltas 2 × 192 × 4 float32 on cpu" in chart.description
+    assert "deltas 2×192×4 float32 on cpu" in chart.description

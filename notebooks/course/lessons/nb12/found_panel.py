@@ -1,9 +1,29 @@
-"""One picture with what a detector found in it, as a panel among others."""
+"""Pictures with what a detector found in them, as panels among others."""
+
+from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
 from course.kit.figures.detections import judge
 from course.kit.figures.panels import Panel
+from frcnn_lite.data.batch import Scene
+from frcnn_lite.detection.postprocess import Detections
+
+
+def found_panels(found: Detections, scenes: Sequence[Scene], name: str) -> list[Panel]:
+    """A panel for each picture; `found` may be on any device."""
+    return [
+        found_panel(scene.image, parts, (scene.boxes, scene.labels), name)
+        for scene, parts in zip(scenes, _by_picture(found), strict=True)
+    ]
+
+
+def digits_found(found: Detections, scenes: Sequence[Scene]) -> int:
+    """How many objects of the pictures are found with their class, as the panels judge it."""
+    return sum(
+        sum(judge(parts, (scene.boxes, scene.labels), 0.5, 0.5).right)
+        for scene, parts in zip(scenes, _by_picture(found), strict=True)
+    )
 
 
 def found_panel(
@@ -24,3 +44,7 @@ def found_panel(
     boxes = {kind: judged.boxes[which] for kind, which in kinds.items()}
     tags = {kind: [str(int(judged.labels[k])) for k in which] for kind, which in kinds.items()}
     return Panel(image, f"{caption}\n{judged.words}", {"true box": judged.true_boxes, **boxes}, tags)
+
+
+def _by_picture(found: Detections) -> list[tuple[ArrayLike, ArrayLike, ArrayLike]]:
+    return list(zip(*(part.cpu() for part in (found.boxes, found.scores, found.labels)), strict=True))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import vgpu
-from course.lessons.nb12.call_trace import trace_calls
+from course.lessons.nb12.call_trace import SeenTensor, Stage, trace_calls
 from course.lessons.nb12.tensor_flow import tensor_flow
 
 
@@ -95,9 +95,19 @@ def test_the_chart_names_every_tensor_and_links_every_stage():
         Net()(torch.ones(4, 3), torch.ones(4, dtype=torch.int64))
     (stages,) = trace.stages.values()
     figure = tensor_flow(stages, "Flow")
-    assert "head takes 3, 4, 5 and gives 6 score 4 float32 on cpu, 7 place 4 × 2 int64 on cpu" in figure.description
-    for words in ("levels[1]", "4 × 2 float32", "one number int64"):
+    assert (
+        "head takes coarse, levels[0], levels[1] and gives score 4 float32 on cpu, place 4×2 int64 on cpu"
+        in figure.description
+    )
+    for words in ("coarse 4×2 · levels[0] 4×2 · levels[1] 4×2", "sum one number · count one number", "cpu"):
         assert f">{words}</text>" in figure.markup
     assert figure.markup.count(' fill="none"') == 4  # given to body and losses, body to head, head to losses
     with pytest.raises(ValueError, match="`stages` is empty"):
         tensor_flow([], "Flow")
+
+
+def test_a_stage_has_a_dot_for_each_device_of_what_it_made():
+    with vgpu.virtual_gpus(2) as gpus:
+        seen = [SeenTensor(k + 1, "x", (2,), "float32", gpu) for k, gpu in enumerate(gpus)]
+        figure = tensor_flow([Stage("given", (), tuple(seen)), Stage("half", (1,), (seen[1],))], "Flow")
+    assert figure.markup.count("<circle") == 2 + 1 + 2  # two stages, and the legend

@@ -11,8 +11,14 @@ from torch import Tensor
 
 from course.kit.learn.exercise import Case, Program, Trial
 from course.kit.learn.puzzle import also, wrong
-from course.lessons.nb12.cases import by_anchors, by_columns, counting, five_groups, reshape_alone
-from course.lessons.nb12.puzzles.rows_of_anchors import rows_of_anchors
+from course.lessons.nb12.cases import (
+    by_anchors,
+    by_columns,
+    counting,
+    five_groups,
+    reshape_alone,
+    rows_of_anchors,
+)
 
 hints = (
     "You choose the numbers of `output`. Which ones would tell you where each of them came from?",

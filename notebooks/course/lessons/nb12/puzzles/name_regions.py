@@ -134,6 +134,15 @@ def logarithms(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @wrong
+def exp_of_large_logits(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """this is what the exponentials of the logits themselves give. `exp` of 200 is infinite in float32, that of -200 is
+    0, and a share of either is NaN. `softmax` takes the largest logit off first, which changes no share.
+    """
+    shares = (logits.exp() / logits.exp().sum(dim=1, keepdim=True))[:, :-1]
+    return shares.argmax(dim=1), shares.amax(dim=1)
+
+
+@wrong
 def down_the_columns(logits: Tensor) -> tuple[Tensor, Tensor]:
     """this is what a function gives that goes down a column, where a region is a row. Its answers are compared with
     each other, not with those of other regions: `dim=1`.
