@@ -21,9 +21,10 @@ WIDTH = 120  # of a line of code, as ruff breaks it
 HEADER = """\
 # Multi-GPU puzzles
 
-{count} puzzles, about {hours} hours, each of them three cells: what is asked, the function that you write, and help.
-The signature is the specification, and the last line of a cell checks it: it says whether the function is right, shows
-a call where it is not, and knows the wrong answers that people give. No GPU is needed: all GPUs here are virtual.
+{count} puzzles, about {hours} hours, each of them three cells: what is asked, the function that you write, and an
+example with help. The signature is the specification, and the last line of a cell checks it: it says whether the
+function is right, shows a call where it is not, and knows the wrong answers that people give. No GPU is needed: all
+GPUs here are virtual. In an example a frame is a tensor with its shape, in the colour of its GPU, or grey on the CPU.
 
 Of them {targets} have a *target* ◎ beside the right result: so many collectives, bytes sent, or bytes in memory at the
 worst moment. To begin again, put `return learn.TODO` back; `learn.hint("...")` prints one hint after the other.

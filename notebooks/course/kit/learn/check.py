@@ -9,6 +9,7 @@ from typing import Any
 
 from course.kit.learn.by_key import find_exercise
 from course.kit.learn.card import Card, folded, inline
+from course.kit.learn.example import example
 from course.kit.learn.exercise import TODO, Case, Exercise, Mistake, show_apart
 from course.kit.learn.state import recall, record
 from course.kit.learn.surroundings import Surroundings, seed_all
@@ -71,14 +72,16 @@ def solution(key: str) -> Card:
 
 
 def helps(key: str) -> Card:
-    """The steps of the hint ladder and the reference solution, each folded on its own."""
+    """An example, then the steps of the hint ladder and the reference solution, each folded on its own."""
     exercise = find_exercise(key)
+    drawn = example(exercise)
     hints = [
         f"<details><summary>Hint {step} of {len(exercise.hints)}</summary><p>{inline(words)}</p></details>"
         for step, words in enumerate(exercise.hints, 1)
     ]
     answer = solution(key)
-    return Card("".join([*hints, answer.html]), f"{len(hints)} hints of {key} (folded). {answer.text}.")
+    folded_lines = f"{len(hints)} hints of {key} (folded). {answer.text}."
+    return Card("".join([drawn.html, *hints, answer.html]), f"{drawn.text}\n{folded_lines}")
 
 
 def judge(exercise: Exercise, function: Callable[..., Any]) -> Verdict:
