@@ -1,1 +1,1 @@
-"""What only notebook 16, RoI pooling: a Function with a memory, reads."""
+"""What only notebook 16, A Function with a memory, reads."""

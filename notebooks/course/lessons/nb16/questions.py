@@ -1,55 +1,39 @@
-"""The questions of notebook 16, RoI pooling: a Function with a memory."""
+"""The questions of notebook 16, A Function with a memory."""
 
 from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
+        "16.moved",
+        "`backward` now moves the argmax to the GPU of the gradient. Ten digits on two GPUs: how many of the ten "
+        "gradients are wrong?",
+        ("0", "5", "10", "an error"),
+    ),
+    Question(
         "16.between",
-        "One call, one backward, as in 2017. But between the two the program pools a validation picture under "
-        "`torch.no_grad()`. What becomes of the gradient of the training picture?",
+        "DDP on two ranks, one training picture each, one backward. Between forward and backward each rank pools the "
+        "same validation picture under `torch.no_grad()`. What becomes of the gradient of the weights?",
         (
-            "it is right, because nothing is recorded under no_grad",
-            "it is wrong, and nothing raises an error",
-            "backward raises an error",
-        ),
-    ),
-    Question(
-        "16.two_gpus",
-        "Ten digits, five on each of two GPUs, one call of `nn.DataParallel(layer)` and one backward. "
-        "How does the step end?",
-        (
-            "as on one GPU",
-            "forward raises an error",
-            "backward raises an error",
-            "with a wrong gradient and no error",
-        ),
-    ),
-    Question(
-        "16.where",
-        "`forward` may keep the argmax in one of three other places. Each of two replicas is called once, and then "
-        "comes backward. With which place are all ten gradients right?",
-        (
-            "an attribute of the Function's class, `Pool.argmax`",
-            "an attribute of the layer, `self.argmax`",
-            "a global variable",
-            "none of them",
+            "right, and equal on both ranks",
+            "wrong, and equal on both ranks",
+            "wrong, and different on both ranks",
         ),
     ),
     Question(
         "16.gradcheck",
-        "`torch.autograd.gradcheck` is run on the very first layer of this notebook, which keeps its argmax in `kept`. "
-        "What does it say?",
-        ("the gradient is right", "the gradient is wrong", "it raises a different error"),
+        "`gradcheck` is run on the first Function of this notebook, which keeps its argmax on the class. What does it "
+        "say?",
+        ("the gradient is right", "the gradient is wrong", "two runs of backward differ"),
     ),
     Question(
         "16.inplace",
         "One Function keeps the boxes as `ctx.rois = rois`, a second one with `save_for_backward`. Between forward and "
-        "backward the program writes the next boxes into the same tensor. What happens?",
+        "backward the program writes the next boxes into the same tensor. How does backward end?",
         (
-            "both gradients are right: forward has read the boxes already",
-            "both gradients are wrong, and nothing raises an error",
-            "the first gradient is wrong without an error, and the second Function raises one",
-            "both raise an error",
+            "attribute: right; save_for_backward: right",
+            "attribute: wrong; save_for_backward: wrong",
+            "attribute: wrong; save_for_backward: an error",
+            "attribute: an error; save_for_backward: an error",
         ),
     ),
 )
