@@ -13,9 +13,12 @@ module = sys.modules[roi_pool.__module__]
 operators = getattr(torch.ops, module.NAMESPACE)
 
 
-@pytest.fixture(params=["compiled", "torchvision"])
+@pytest.fixture(params=["compiled", "torchvision", "as on a GPU"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "torchvision":
+    if request.param == "as on a GPU":
+        pytest.importorskip("torchvision")
+        monkeypatch.setattr(module, "takes_regions", lambda device: True)
+    elif request.param == "torchvision":
         pytest.importorskip("torchvision")
         monkeypatch.setattr(module, "compiled", lambda name: None)
     elif module.compiled("numba_roi_pool") is None:
