@@ -2,14 +2,18 @@
 """A Faster R-CNN as small as the guide's listings allow: one image, one anchor a cell, two convolutions, NumPy layers.
 
 Shapes are those of the guide's docstrings with A = 1. `assemble` takes the guide's functions, as printed or changed.
+
+    python -m vgpu --gpus 2 000_completed.py    trains it on two GPUs, by the guide's own loop, for 60 steps
 """
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import torch
 from torch import nn
 
-from frcnn_lite import ops, parallel
+from frcnn_lite import data, ops, parallel
 from frcnn_lite.detection.anchors import cell_anchors, grid_anchors
 from frcnn_lite.ops.matching import BACKGROUND, match
 
@@ -148,3 +152,78 @@ def assemble(parts, debug=False):
             return parts["roi_pool"](features, rois)
 
     return FasterRCNN()
+
+
+# ---- the listings, and the whole ------------------------------------------------------------------------------------
+
+LISTINGS = ("layers", "faster_rcnn", "roi_pool")
+LAYERS = ("proposal_layer", "anchor_target_layer", "proposal_target_layer")
+# The one slip: it asks `argmax`, a tensor on the CPU, for the device, and means `features`.
+SLIP = ("argmax.cuda(argmax.get_device())", "argmax.cuda(features.get_device())")
+# The loss that the guide returns is that of the head; this adds that of the RPN.
+RETURNED = "return self.cross_entropy + self.loss_box * 10"
+BOTH_LOSSES = (RETURNED, f"{RETURNED} + self.rpn.cross_entropy + self.rpn.loss_box * 10")
+
+
+def names_of(*changes, compiled=compile):
+    """Every name of the three listings; in each pair of `changes` the second text takes the place of the first."""
+    scope = dict(globals())
+    for name in LISTINGS:
+        text = Path(__file__).with_name(f"000_{name}.py").read_text(encoding="utf-8")
+        for old, new in changes:
+            text = text.replace(old, new)
+        exec(compiled(text, f"000_{name}.py", "exec"), scope)
+    return scope
+
+
+def parts_of(scope):
+    """The guide's functions, as `assemble` takes them."""
+    parts = {name: scope[name] for name in LAYERS}
+    parts |= {f"{name}.build_loss": scope[name].build_loss for name in ("RPN", "FasterRCNN")}
+    parts["roi_pool"] = lambda features, rois: OldStyleFunction.apply(features, rois, scope["RoIPoolFunction"].forward)
+    parts["np_to_variable"] = lambda x, like: scope["np_to_variable"](x)
+    return parts | {"forward": scope["FasterRCNN"].forward}
+
+
+def detector(*changes):
+    """The guide's detector on cuda:0, always with the same weights."""
+    torch.manual_seed(0)
+    return assemble(parts_of(names_of(*changes))).cuda()
+
+
+@cache
+def scenes():
+    return data.DigitScenes("train", 200)
+
+
+def blob(i):
+    """The arguments of `forward` for scene i, NumPy arrays in the guide's shapes; class 0 is the background."""
+    scene = scenes()[i]
+    boxes = torch.cat([scene.boxes, scene.labels[:, None] + 1.0], dim=1)
+    others = torch.tensor([[128.0, 128, 1]]), boxes, torch.zeros(len(boxes), 1), torch.zeros(0, 4)
+    return tuple(x.numpy() for x in (scene.image[None] / 255, *others))
+
+
+def train(net, gpus, steps):
+    """The guide's loop: replicas, their losses and the gathered loss of each step; returns the losses."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    losses = []
+    for step in range(steps):
+        replicas = nn.parallel.replicate(net, gpus)
+        inputs = [blob(step * len(gpus) + k) for k in range(len(gpus))]
+        loss = nn.parallel.gather(nn.parallel.parallel_apply(replicas, inputs, devices=gpus), gpus[0]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.filterwarnings("ignore", "size_average and reduce|Implicit dimension choice|Was asked to gather")
+    torch.set_num_threads(1)  # the detector is so small that more threads wait for each other
+    losses = train(detector(SLIP, BOTH_LOSSES), [0, 1], steps=60)
+    for first in range(0, 60, 10):
+        print(f"steps {first:2} to {first + 9:2}: loss {sum(losses[first:first + 10]) / 10:.1f}")

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from course.kit.files import POSTS
-from frcnn_lite import data, ops  # noqa: F401 `ops` registers the kernels
+from frcnn_lite import ops  # noqa: F401 it registers the kernels
 
-LISTINGS = ("layers", "faster_rcnn", "roi_pool")
-LAYERS = ("proposal_layer", "anchor_target_layer", "proposal_target_layer")
 NETWORKS = ("RPN", "FasterRCNN")
 Change = tuple[str, str]
 Parts = dict[str, Callable[..., Any]]
@@ -47,9 +46,15 @@ def listing(name: str) -> str:
     return (POSTS / f"000_{name}.py").read_text(encoding="utf-8")
 
 
-# What the repair wrote, and what stood there before. The one slip of the guide is taken out first: it asks `argmax`, a
-# tensor on the CPU, for the device, and means `features`.
-SLIP = ("argmax.cuda(argmax.get_device())", "argmax.cuda(features.get_device())")
+@cache
+def completed() -> dict[str, Any]:
+    """What the guide leaves out; nothing in it is the author's."""
+    return runpy.run_path(str(POSTS / "000_completed.py"), run_name="completed")
+
+
+LISTINGS, LAYERS = completed()["LISTINGS"], completed()["LAYERS"]
+SLIP: Change = completed()["SLIP"]
+# What the repair wrote, and what stood there before. The one slip of the guide is taken out first.
 BARE = (("cuda(deviceid)", "cuda()"), ("with torch.cuda.device(deviceid):", "if True:"))
 
 
@@ -79,28 +84,15 @@ PLACES = (
 UNDONE = tuple(dict.fromkeys(change for place in PLACES for change in place.undo))
 
 
-@cache
-def completed() -> dict[str, Any]:
-    """What the guide leaves out; nothing in it is the author's."""
-    return runpy.run_path(str(POSTS / "000_completed.py"), run_name="completed")
-
-
 def parts_of(*changes: Change) -> Parts:
     """The guide's functions by name. In each pair of `changes` the second text takes the place of the first."""
-    scope = dict(completed())
-    for name in LISTINGS:
-        text = listing(name)
-        for old, new in changes:
-            text = text.replace(old, new)
-        file = f"000_{name}.py"
-        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # so a traceback shows its lines
-        exec(compile(text, file, "exec"), scope)
-    parts: Parts = {name: scope[name] for name in LAYERS}
-    parts |= {f"{name}.build_loss": scope[name].build_loss for name in NETWORKS}
-    pool, to_gpu = scope["RoIPoolFunction"].forward, scope["np_to_variable"]
-    parts["roi_pool"] = lambda features, rois: completed()["OldStyleFunction"].apply(features, rois, pool)
-    parts["np_to_variable"] = lambda x, like: to_gpu(x)
-    return parts | {"forward": scope["FasterRCNN"].forward}
+    parts: Parts = completed()["parts_of"](completed()["names_of"](*changes, compiled=_compiled))
+    return parts
+
+
+def _compiled(text: str, file: str, mode: str) -> CodeType:
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # so a traceback shows its lines
+    return compile(text, file, mode)
 
 
 def before() -> Parts:
@@ -115,9 +107,7 @@ def repaired() -> Parts:
 
 def with_rpn_loss() -> Parts:
     """A forward that returns the losses of both networks, where the guide's returns those of the head."""
-    returned = "return self.cross_entropy + self.loss_box * 10"
-    changed = parts_of((returned, f"{returned} + self.rpn.cross_entropy + self.rpn.loss_box * 10"))
-    return {"forward": changed["forward"]}
+    return {"forward": parts_of(completed()["BOTH_LOSSES"])["forward"]}
 
 
 def pool_kernel(features: Tensor, rois: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,9 +133,8 @@ def numpy_parts() -> Parts:
 def where(stack: traceback.StackSummary) -> tuple[str, str]:
     """Which functions of the detector called one another in a stack, and the line of the innermost one."""
     frames = [frame for frame in stack if re.fullmatch(r".*000_\w+\.py", frame.filename)]
-    return " > ".join(frame.name for frame in frames if frame.name != "forward"), (frames[-1].line or "").split("#")[
-        0
-    ].strip()
+    names = [frame.name for frame in frames if frame.name not in ("forward", "<lambda>")]
+    return " > ".join(names), (frames[-1].line or "").split("#")[0].strip()
 
 
 def build(parts: Mapping[str, Callable[..., Any]]) -> nn.Module:
@@ -155,17 +144,10 @@ def build(parts: Mapping[str, Callable[..., Any]]) -> nn.Module:
     return net
 
 
-@cache
-def _scenes() -> data.DigitScenes:
-    return data.DigitScenes("train", 100)
-
-
 def blob(i: int) -> tuple[np.ndarray, ...]:
     """The arguments of `forward` for scene i, NumPy arrays in the guide's shapes; class 0 is the background."""
-    scene = _scenes()[i]
-    boxes = torch.cat([scene.boxes, scene.labels[:, None] + 1.0], dim=1)
-    others = torch.tensor([[128.0, 128, 1]]), boxes, torch.zeros(len(boxes), 1), torch.zeros(0, 4)
-    return tuple(x.numpy() for x in (scene.image[None] / 255, *others))
+    arguments: tuple[np.ndarray, ...] = completed()["blob"](i)
+    return arguments
 
 
 def words_for(error: Exception) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,14 +14,13 @@ from torch import nn
 from torch.nn import parallel as torch_parallel
 from verdict import verdict
 
-from frcnn_lite import data, ops
+from frcnn_lite import ops
 import vgpu
 
 OWNER = "18_pinning_a_detector"
 POSTS = Path(__file__).resolve().parents[1]
 COMPLETED = runpy.run_path(str(POSTS / "000_completed.py"))
-PINNED = ("argmax.cuda(argmax.get_device())", "argmax.cuda(features.get_device())")
-RETURNED = "return self.cross_entropy + self.loss_box * 10"
+PINNED, detector, blob = COMPLETED["SLIP"], COMPLETED["detector"], COMPLETED["blob"]
 
 
 @pytest.fixture(autouse=True)
@@ -35,38 +33,11 @@ def four_gpus() -> Iterator[None]:
 
 def listing(*changes: tuple[str, str]) -> dict[str, Any]:
     """The names of the post's three files, as printed but for `changes` of their text."""
-    scope = dict(COMPLETED)
-    for name in ("layers", "faster_rcnn", "roi_pool"):
-        text = (POSTS / f"000_{name}.py").read_text(encoding="utf-8")
-        for old, new in changes:
-            text = text.replace(old, new)
-        exec(compile(text, name, "exec"), scope)
-    return scope
-
-
-def detector(*changes: tuple[str, str]) -> nn.Module:
-    """The post's detector on cuda:0."""
-    scope = listing(*changes)
-    parts = {name: scope[name] for name in ("proposal_layer", "anchor_target_layer", "proposal_target_layer")}
-    parts |= {f"{name}.build_loss": scope[name].build_loss for name in ("RPN", "FasterRCNN")}
-    parts |= {"forward": scope["FasterRCNN"].forward, "np_to_variable": lambda x, like: scope["np_to_variable"](x)}
-    parts["roi_pool"] = lambda features, rois: pool(scope, features, rois)
-    torch.manual_seed(0)
-    return COMPLETED["assemble"](parts).cuda()
+    return COMPLETED["names_of"](*changes)
 
 
 def pool(scope: dict[str, Any], features: torch.Tensor, rois: torch.Tensor) -> torch.Tensor:
     return COMPLETED["OldStyleFunction"].apply(features, rois, scope["RoIPoolFunction"].forward)
-
-
-SCENES = data.DigitScenes("train", 4)
-
-
-def blob(i: int) -> tuple[np.ndarray, ...]:
-    scene = SCENES[i]
-    boxes = torch.cat([scene.boxes, scene.labels[:, None] + 1.0], dim=1)
-    others = torch.tensor([[128.0, 128, 1]]), boxes, torch.zeros(len(boxes), 1), torch.zeros(0, 4)
-    return tuple(x.numpy() for x in (scene.image[None] / 255, *others))
 
 
 def on_two_gpus(net: nn.Module) -> torch.Tensor:
@@ -376,7 +347,7 @@ def test_the_rpn_is_left_without_gradient():
     alone, pair, whole = (
         detector(PINNED),
         detector(PINNED),
-        detector(PINNED, (RETURNED, RETURNED + " + self.rpn.cross_entropy + self.rpn.loss_box * 10")),
+        detector(PINNED, COMPLETED["BOTH_LOSSES"]),
     )
     alone(*blob(0)).backward()
     on_two_gpus(pair).mean().backward()

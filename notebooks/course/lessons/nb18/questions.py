@@ -5,14 +5,9 @@ from course.kit.learn.question import Question
 QUESTIONS = (
     Question(
         "18.argmax",
-        "`argmax` has been made on the CPU, one line above. Where does `argmax.cuda(argmax.get_device())` put it?",
-        ("on the device of the features", "on cuda:0", "nowhere, it raises an error"),
-    ),
-    Question(
-        "18.left",
-        "The guide has repaired all eight places, and `argmax` is put right. `cuda:0` is current, the weights are on "
-        "`cuda:1`. How many of the places still send a tensor to `cuda:0`?",
-        ("0", "1", "4", "8"),
+        "`argmax` has been made on the CPU, one line above; the features are on cuda:1, and cuda:0 is current. Where "
+        "does `argmax.cuda(argmax.get_device())` put it?",
+        ("cuda:0", "cuda:1", "an error"),
     ),
     Question(
         "18.breaks",
@@ -21,13 +16,14 @@ QUESTIONS = (
     ),
     Question(
         "18.no_object",
-        "An image without objects: all its regions are background. Its class weights are made by the last of the lines "
-        "above. What is its loss today?",
-        ("0", "the usual loss, about 2.4", "a very large number", "NaN"),
+        "In an image without objects all regions are background. Its class weights are made by the last of the lines "
+        "above. With equal scores the usual class loss is 2.398. What is the loss of this image?",
+        ("0.000", "2.398", "23980.000", "nan"),
     ),
     Question(
         "18.rpn_gradient",
-        "On one GPU the weight of the RPN's scores has `grad is None` after this. And on two, by `nn.DataParallel`?",
-        ("None, too", "a tensor of zeros", "the gradient of the RPN's own loss"),
+        "The guide's loss of two pictures, and its backward, on two GPUs by `nn.DataParallel`. What is then the "
+        "gradient of the weight that makes the RPN's scores?",
+        ("None", "a gradient", "a tensor of zeros"),
     ),
 )
