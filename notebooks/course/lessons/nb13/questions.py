@@ -5,13 +5,9 @@ from course.kit.learn.question import Question
 QUESTIONS = (
     Question(
         "13.three_labels",
-        "Three anchors have the labels 1, 0 and -1, and all three logits are 0. What does the binary cross-entropy do?",
-        (
-            "it raises an error",
-            "it pushes the logits of 1 and 0, and leaves that of -1 alone",
-            "it pushes all three equally hard",
-            "it pushes that of -1 hardest",
-        ),
+        "Three anchors have the labels 1, 0 and -1, and all three logits are 0. How many times as hard as at the logit "
+        "of the background does the binary cross-entropy pull at that of the -1?",
+        ("it raises an error", "0", "1", "3"),
     ),
     Question(
         "13.narrow",
@@ -20,15 +16,15 @@ QUESTIONS = (
         ("0", "-1", "1"),
     ),
     Question(
-        "13.plus_one",
-        "Deltas are encoded with the + 1 and decoded without it. The right edge has to move by half of the anchor's "
-        "width. By how much does it miss its place?",
-        ("one pixel", "about half a pixel, at any size", "more, the larger the anchor is"),
+        "13.share",
+        "At the start of the training every logit is 0. With which of three losses do the positive anchors have the "
+        "largest share of the gradient?",
+        ("all anchors", "a sample", "focal"),
     ),
     Question(
-        "13.waits",
-        "Eight pictures, whose true boxes are on the CPU. How often does Python wait for a copy between CPU and GPU: "
-        "with the layer of 2017, and with the batch?",
-        ("8 and 0", "8 and 2", "40 and 2", "40 and 16"),
+        "13.crowd",
+        "Digit A overlaps anchors 1 and 2 by 0.8 and 0.7, digit B overlaps them by 0.7 and 0.2. The thresholds are 0.6 "
+        "and 0.3, with the rescue. To which digits do anchors 1 and 2 have to move?",
+        ("A and A", "A and B", "B and A"),
     ),
 )

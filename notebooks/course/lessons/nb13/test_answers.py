@@ -19,8 +19,8 @@ def label_by_label(iou, positive_iou, negative_iou):
 
 def rescue_with_a_tolerance(iou, positive_iou, negative_iou):
     labels = anchor_labels(iou, positive_iou, negative_iou)
-    top = iou.amax(dim=1, keepdim=True)
-    labels[((iou > top - 1e-3) & (top > 0)).any(dim=0)] = 1
+    for row in iou:
+        labels[torch.isclose(row, row.max(), rtol=1e-3) & (row > 0)] = 1
     return labels
 
 
@@ -38,21 +38,12 @@ def check_encode_by_hand(encode):
     torch.testing.assert_close(encode(boxes, anchors), expected)
 
 
-def left_out_pixel_by_pixel(anchors, areas):
-    found = []
-    for x1, y1, x2, y2 in anchors.tolist():
-        inside = sum(max(0, min(x2, c) - max(x1, a)) * max(0, min(y2, d) - max(y1, b)) for a, b, c, d in areas.tolist())
-        found.append(inside / ((x2 - x1) * (y2 - y1)) > 0.5)
-    return torch.tensor(found)
-
-
 RIGHT = [
     ("13.anchor_labels", label_by_label),
     ("13.check_encode", check_encode_by_hand),
-    ("13.left_out", left_out_pixel_by_pixel),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
-    ("13.anchor_labels", rescue_with_a_tolerance, None),
+    ("13.anchor_labels", rescue_with_a_tolerance, "nearly the best"),
     ("13.anchor_labels", rescue_above_a_threshold, "background last"),
 ]
 

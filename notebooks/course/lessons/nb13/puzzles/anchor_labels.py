@@ -98,6 +98,16 @@ def one_of_equals(iou: Tensor, positive_iou: float, negative_iou: float) -> Tens
 
 
 @wrong
+def nearly_the_best(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    """this is what a comparison with a tolerance gives. It rescues anchors that are nearly as good as the best one, and
+    only equal ones were asked for.
+    """
+    labels, best = anchor_labels(iou, positive_iou, negative_iou), iou.amax(dim=1, keepdim=True)
+    labels[((iou > best - 1e-3) & (best > 0)).any(dim=0)] = 1
+    return labels
+
+
+@wrong
 def the_best_box_of_each_anchor(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
     """this is what a comparison with the maximum down a column gives. That is the best box of each *anchor*, which
     every anchor has. A row holds the overlaps of one box: its best anchor is the maximum over `dim=1`.

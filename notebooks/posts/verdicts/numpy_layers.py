@@ -1,8 +1,8 @@
-"""The three layers of a Faster R-CNN of 2017: NumPy, one image at a time, in the shapes of their docstrings.
+"""Two layers of a Faster R-CNN of 2017, which post 000 calls and does not print: NumPy, one image at a time.
 
-Written for comparison with `batched_layers`, which does the same on the device for a whole batch. Where the originals
-(Girshick's py-faster-rcnn and its descendants) draw with `npr.choice`, these take the smallest of the random `keys`
-that they are given, so that both draw the same. A is the number of anchors at a cell, H x W the size of the map.
+Their shapes are those of the post's docstrings. Where the originals (Girshick's py-faster-rcnn and its descendants) draw
+with `npr.choice`, these take the smallest of the random `keys` that they are given, as `frcnn_lite` does, so that both
+draw the same. A is the number of anchors at a cell, H x W the size of the map.
 """
 
 from typing import NamedTuple
@@ -112,33 +112,6 @@ def proposal_target_layer(
     return RoiTargets(rois, labels, targets, inside, (inside > 0).astype(np.float32))
 
 
-def proposal_layer(
-    scores: NDArray, deltas: NDArray, anchors: NDArray, im_info: NDArray, before: int, after: int, nms_iou: float
-) -> NDArray:
-    """The best boxes (R, 5) of scores (1, 2 * A, H, W), deltas (1, 4 * A, H, W) and anchors (H * W * A, 4); R <= after.
-
-    im_info: (1, 3) with height, width and scale; `before` is how many the suppression sees.
-    """
-    count = scores.shape[1] // 2
-    foreground = scores[0, count:].transpose(1, 2, 0).reshape(-1)
-    order = np.argsort(-foreground, kind="stable")[:before]
-    boxes = decode(deltas[0].transpose(1, 2, 0).reshape(-1, 4)[order], anchors[order])
-    boxes[:, 0::2] = boxes[:, 0::2].clip(0, im_info[0, 1])
-    boxes[:, 1::2] = boxes[:, 1::2].clip(0, im_info[0, 0])
-    boxes = boxes[nms(boxes, nms_iou)[:after]]
-    return np.concatenate([np.zeros((len(boxes), 1), np.float32), boxes], axis=1)
-
-
-def nms(boxes: NDArray, threshold: float) -> list[int]:
-    """Rows that greedy suppression keeps of boxes (R, 4), best first."""
-    left, keep = np.arange(len(boxes)), []
-    while len(left):
-        keep.append(int(left[0]))
-        overlap = box_iou(boxes[left[:1]], boxes[left[1:]])[0]
-        left = left[1:][overlap <= threshold]
-    return keep
-
-
 def draw(positive: NDArray, negative: NDArray, keys: NDArray, rule: Rule) -> tuple[NDArray, NDArray]:
     """Indices of the sampled positives and negatives, those of the smallest keys."""
     first, second = (np.flatnonzero(mask)[np.argsort(keys[mask], kind="stable")] for mask in (positive, negative))
@@ -173,11 +146,3 @@ def encode(boxes: NDArray, anchors: NDArray) -> NDArray:
     size, own = boxes[:, 2:] - boxes[:, :2], anchors[:, 2:] - anchors[:, :2]
     shift = (boxes[:, :2] + boxes[:, 2:] - anchors[:, :2] - anchors[:, 2:]) * 0.5 / own
     return np.concatenate([shift, np.log(size / own)], axis=1)
-
-
-def decode(deltas: NDArray, anchors: NDArray) -> NDArray:
-    """Boxes (N, 4) that deltas make of anchors."""
-    own = anchors[:, 2:] - anchors[:, :2]
-    center = (anchors[:, :2] + anchors[:, 2:]) * 0.5 + deltas[:, :2] * own
-    half = own * np.exp(np.minimum(deltas[:, 2:], np.log(1000 / 16))) * 0.5
-    return np.concatenate([center - half, center + half], axis=1)
