@@ -1,23 +1,11 @@
-"""Weights of torchvision's `FasterRCNN`, as weights of ours, so both can be compared on the same pictures.
+"""The plan of torchvision's `FasterRCNN` as one of ours, so both can be compared with the same weights."""
 
-The same detector in two layouts. Torchvision counts background as class 0, ours as the last one; torchvision predicts
-objectness and deltas by two convolutions, ours by one; and it has deltas for background, which nothing reads.
-"""
-
-from collections.abc import Mapping
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from frcnn_lite.detection import FasterRCNNConfig
+from frcnn_lite.detection.torchvision_weights import from_torchvision
 
-RENAMED = {
-    "backbone.": "backbone.maps.",
-    "rpn.head.conv.0.0.": "rpn.conv.",
-    "roi_heads.box_head.fc6.": "box_head.hidden.0.",
-    "roi_heads.box_head.fc7.": "box_head.hidden.1.",
-}
+__all__ = ["from_torchvision", "torchvision_config"]
 
 
 def torchvision_config(num_classes: int = 90, **changes: Any) -> FasterRCNNConfig:
@@ -52,33 +40,3 @@ def torchvision_config(num_classes: int = 90, **changes: Any) -> FasterRCNNConfi
         "detections": 100,
     }
     return FasterRCNNConfig(**{**fields, **changes})
-
-
-def from_torchvision(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The `state_dict` of torchvision's `FasterRCNN` as that of ours; `torchvision_config` describes one that takes it.
-
-    Raises ValueError when an array that makes a Faster R-CNN is missing.
-    """
-    missing = sorted(name for name in _READ if name not in state)
-    if missing:
-        raise ValueError(f"`state` must be of torchvision's FasterRCNN, got one without {missing}")
-    ours = {}
-    for name, tensor in state.items():
-        prefix = next((old for old in RENAMED if name.startswith(old)), None)
-        if prefix:
-            ours[RENAMED[prefix] + name.removeprefix(prefix)] = tensor
-    for kind in ("weight", "bias"):
-        logits, deltas = (state[f"rpn.head.{part}.{kind}"] for part in ("cls_logits", "bbox_pred"))
-        per_anchor = deltas.unflatten(0, (len(logits), 4))
-        ours[f"rpn.predict.{kind}"] = torch.cat([logits.unsqueeze(1), per_anchor], dim=1).flatten(0, 1)
-        classes = state[f"roi_heads.box_predictor.cls_score.{kind}"]
-        ours[f"box_head.classify.{kind}"] = classes.roll(-1, dims=0)  # background last
-        ours[f"box_head.regress.{kind}"] = state[f"roi_heads.box_predictor.bbox_pred.{kind}"][4:]
-    return ours
-
-
-_READ = (
-    *(f"rpn.head.{part}.{kind}" for part in ("cls_logits", "bbox_pred", "conv.0.0") for kind in ("weight", "bias")),
-    *(f"roi_heads.box_head.{part}.{kind}" for part in ("fc6", "fc7") for kind in ("weight", "bias")),
-    *(f"roi_heads.box_predictor.{part}.{kind}" for part in ("cls_score", "bbox_pred") for kind in ("weight", "bias")),
-)

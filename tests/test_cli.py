@@ -365,7 +365,7 @@ def test_export_writes_a_graph(trained, tmp_path, capsys):
         ("`gpus` must be at least 0, got -1", ("--gpus", "-1")),
         ("`gpus` must be at most `batch_size`, got gpus=99", ("--gpus", "99")),
         ("gpus must be from 1 to 64, got 99", ("--gpus", "99", "--batch-size", "128")),
-        ("`data` must be 'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', got 'mnist'", ("--data", "mnist")),
+        ("'yolo:DIR' or 'coco:FILE', or the path of one of these, got 'mnist'", ("--data", "mnist")),
         ("no such file or directory: 'nowhere'", ("--data", "voc:nowhere")),
         ("`minutes` must be a positive number, got -5.0", ("--minutes", "-5")),
         ("`epochs` must be a positive number, got 0.0", ("--epochs", "0")),

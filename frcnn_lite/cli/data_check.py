@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the page; 1 when the data has defects."""
     from frcnn_lite.data import AnnotatedPictures, DataSource, summarise
 
-    source = DataSource.guess(options.data)
+    source = DataSource.parse(options.data)
     pictures, defects = source.read()
     data = AnnotatedPictures(pictures, source.class_names(pictures), defects=defects)
     print(summarise(source, data, MANY if options.all else 20, source.unannotated(pictures)))

@@ -37,7 +37,9 @@ REPORT = ("precision_recall.svg", "confusion_matrix.svg", "confusion_matrix.json
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
+    parser.add_argument(
+        "--run", type=Path, required=True, metavar="DIR", help="folder of the run, or a .pt file of export"
+    )
     parser.add_argument(
         "--data",
         metavar="DATA",

@@ -3,7 +3,9 @@
   python -m frcnn_lite export --run runs/first --out detector.pt
   python -m frcnn_lite export --run runs/first --out detector.onnx
 
-The ending of the file's name decides which. A file that exists is never replaced.
+The ending of the file's name decides which. A file that exists is never replaced. Beside the weights, a .pt file holds
+how the run was trained: `predict --run detector.pt` and `evaluate --run detector.pt` use it alone, and
+`train --weights detector.pt` starts from it.
 """
 
 import argparse
@@ -15,7 +17,9 @@ ENDINGS = (".pt", ".pth", ".onnx")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
+    parser.add_argument(
+        "--run", type=Path, required=True, metavar="DIR", help="folder of the run, or a .pt file of export"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -44,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
         config = stored.config
         export_onnx(stored.model, options.out, class_names=config.class_names, image_size=config.image_size)
     else:
-        engine.save_weights(stored.model, options.out, half=not options.full)
+        half = not options.full
+        engine.save_weights(stored.model, options.out, half=half, run=stored.config, step=stored.step)
     say(f"wrote {options.out}, {options.out.stat().st_size / 1e6:.2f} MB")
     return 0

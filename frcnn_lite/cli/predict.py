@@ -17,7 +17,9 @@ from .devices import fast_device
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run")
+    parser.add_argument(
+        "--run", type=Path, required=True, metavar="DIR", help="folder of the run, or a .pt file of export"
+    )
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for copies with boxes drawn in (default: none are drawn)"

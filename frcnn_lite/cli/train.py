@@ -4,7 +4,7 @@
   python -m frcnn_lite train --data digits --gpus 2 --steps 100 --out runs/two
   python -m frcnn_lite train --data voc:data/BCCD --minutes 10 --out runs/cells
   python -m frcnn_lite train --data coco:train.json --test-data coco:val.json --epochs 12 --out runs/own
-  python -m frcnn_lite train --data voc:data/BCCD --backbone resnet18 --fpn --weights resnet18.pth --out runs/pretrained
+  python -m frcnn_lite train --data voc:data/BCCD --weights fasterrcnn_resnet50_fpn.pth --out runs/pretrained
   python -m frcnn_lite train --steps 4000 --amp --evaluate-every 200 --out runs/judged
   python -m frcnn_lite train --resume --out runs/first
   torchrun --standalone --nproc-per-node 2 -m frcnn_lite train --data digits --steps 100 --out runs/ranks
@@ -104,15 +104,16 @@ def _describe(config: "TrainConfig", out: Path) -> str:
             f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}",
             f"shown with flip {config.flip:g}, zoom {config.zoom:g}, light {config.light:g}",
         ]
-    if model.backbone != "lite":
+    if model.backbone != "lite" or config.weights:
         weights = f"its weights from {config.weights}" if config.weights else "from scratch"
         lines.append(f"backbone {model.backbone}{', feature pyramid' if model.fpn else ''}, {weights}")
     where = f"{config.gpus} GPUs" if config.gpus else "the CPU"
     fall = "falls to zero with the last" if config.schedule == "cosine" else "stays"
+    slow = f", for the backbone to {config.lr * config.backbone_lr:g}," if config.backbone_lr != 1 else ""
     rise = min(config.warmup_steps, config.steps // 2)
     lines += [
         f"{config.steps} steps of {config.batch_size} images on {where}, into {out}",
-        f"the learning rate rises to {config.lr:g} over {rise} steps and {fall}",
+        f"the learning rate rises to {config.lr:g}{slow} over {rise} steps and {fall}",
     ]
     if config.ema:
         length = 1 / (1 - config.ema)

@@ -49,10 +49,19 @@ class DataSource:
 
     @classmethod
     def parse(cls, name: str) -> "DataSource":
-        """Raises ValueError for a name that means nothing, FileNotFoundError for a path that is not there."""
-        kind, _, place = name.partition(":")
-        if kind not in FORMATS:
-            raise ValueError(f"`data` must be 'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', got {name!r}")
+        """The place of a name; of a bare path, a file is COCO's, and a folder is YOLO's or VOC's.
+
+        Raises:
+            ValueError: the name means nothing.
+            FileNotFoundError: the path is not there.
+        """
+        kind, colon, place = name.partition(":")
+        if not colon or kind not in FORMATS:
+            bare = Path(name if Path(name).exists() else name.rpartition("@")[0])
+            if not name or not bare.name or not bare.exists():
+                forms = "'digits', 'voc:DIR', 'yolo:DIR' or 'coco:FILE', or the path of one of these"
+                raise ValueError(f"`data` must be {forms}, got {name!r}")
+            return cls.parse(f"{'coco' if bare.is_file() else 'yolo' if is_yolo(bare) else 'voc'}:{name}")
         path, _, split = (place, "", "") if "@" not in place or Path(place).exists() else place.rpartition("@")
         if not path or not Path(path).exists():
             raise FileNotFoundError(f"data {name!r}: no such file or directory: {path!r}")
@@ -62,15 +71,6 @@ class DataSource:
         if split and split not in source.splits():
             raise ValueError(f"data {name!r}: no split {split!r}; there are {', '.join(sorted(source.splits()))}")
         return source
-
-    @classmethod
-    def guess(cls, path: str) -> "DataSource":
-        """The same for a bare path: a file is COCO's, a folder YOLO's or VOC's; a name with its kind is parsed."""
-        kind, colon, _ = path.partition(":")
-        if colon and kind in FORMATS:
-            return cls.parse(path)
-        place = Path(path if Path(path).exists() else path.rpartition("@")[0])
-        return cls.parse(f"{'coco' if place.is_file() else 'yolo' if is_yolo(place) else 'voc'}:{path}")
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.path}" + (f"@{self.split}" if self.split else "")

@@ -205,6 +205,6 @@ def _folder(root: Path, names: tuple[str, ...], endings: tuple[str, ...]) -> Pat
     deeper = next((file.parent for depth in (1, 2, 3) for file in root.glob("*/" * depth + "*.xml")), root)
     within = deeper.parent if deeper.name in ANNOTATION_FOLDERS else deeper
     hint = "" if within == root else f"; is it {within}?"
-    if files := sorted(root.glob("*.json")):
+    if files := [*sorted(root.glob("*.json")), *sorted(root.glob("*/*.json"))]:
         hint += f"; {files[0].name} may be a file of COCO, which is given as coco:{files[0]}"
     raise FileNotFoundError(f"{root} holds no {endings[0]} files, looked for in: {wanted}{hint}")

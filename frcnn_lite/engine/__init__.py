@@ -6,14 +6,15 @@ from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.confusion import ConfusionMatrix, confusion_matrix
 from frcnn_lite.engine.datasets import Pictures
 from frcnn_lite.engine.evaluate import evaluate, judge
-from frcnn_lite.engine.predict import Prediction, predict, predict_file
+from frcnn_lite.engine.predict import Prediction, predict
 from frcnn_lite.engine.report import confusion_figure, precision_recall
 from frcnn_lite.engine.resolve import fill_minutes, resolve
 from frcnn_lite.engine.run_lock import RunInUseError
 from frcnn_lite.engine.runs import RunDirectory
+from frcnn_lite.engine.stored_run import Run, load_run, predict_file
 from frcnn_lite.engine.train import RunStopped, TrainResult, train
 from frcnn_lite.engine.trainer import Trainer, build_model
-from frcnn_lite.engine.weights import Run, load_run, load_weights, save_weights
+from frcnn_lite.engine.weights import load_weights, save_weights
 
 __all__ = [
     "AveragePrecision",

@@ -10,8 +10,8 @@ from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.run_lock import run_lock
 from frcnn_lite.engine.runs import Record, RunDirectory
 from frcnn_lite.engine.say import say
+from frcnn_lite.engine.stored_run import require_step
 from frcnn_lite.engine.trainer import Trainer
-from frcnn_lite.engine.weights import require_step
 from frcnn_lite.parallel import is_main_rank
 from frcnn_lite.whole_file import WriteError
 
@@ -61,7 +61,7 @@ def save(run: RunDirectory, trainer: Trainer, step: int) -> None:
 def _create(trainer: Trainer, out_dir: str | Path) -> Begun:
     RunDirectory.require_free(out_dir)
     if trainer.config.weights:
-        trainer.start_from(trainer.config.weights)
+        say(trainer.start_from(trainer.config.weights))
     run = RunDirectory.create(out_dir, trainer.config)
     try:
         save(run, trainer, 0)

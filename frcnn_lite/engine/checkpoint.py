@@ -10,7 +10,7 @@ import torch
 from frcnn_lite.whole_file import whole_file
 
 FORMAT = 1
-KINDS = {"step": int, "trainer": dict, "config": dict, "weights": dict}  # of what a file may hold beside its format
+KINDS = {"step": int, "trainer": dict, "config": dict, "weights": dict, "data": dict}  # beside the format
 
 
 class CheckpointError(ValueError):

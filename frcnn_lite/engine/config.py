@@ -21,8 +21,8 @@ class TrainConfig:
     """
 
     data: str = "digits"
-    """What to train on: digits, which are drawn on the spot, or pictures of your own as voc:DIR, yolo:DIR or coco:FILE.
-    DIR@SPLIT names one split of them."""
+    """What to train on: digits, which are drawn on the spot, or pictures of your own as voc:DIR, yolo:DIR or coco:FILE,
+    or the path alone. DIR@SPLIT names one split of them."""
     test_data: str = ""
     """What to evaluate on, named in the same way. Left out, it is a different split of the training data."""
     class_names: tuple[str, ...] = DigitScenes.class_names
@@ -53,7 +53,9 @@ class TrainConfig:
     batch_size: int = 8
     """Number of pictures in a step, over all devices together."""
     lr: float = 3e-3
-    """Learning rate at its peak."""
+    """Learning rate at its peak; where training starts from trained weights, 0.0003."""
+    backbone_lr: float = 1.0
+    """Factor on the learning rate of the backbone; where training starts from trained weights, 0.1."""
     warmup_steps: int = 50
     """Number of steps in which the learning rate rises to its peak, at most half of all steps."""
     schedule: Schedule = "cosine"
@@ -76,7 +78,9 @@ class TrainConfig:
     evaluate_every: int = 0
     """Evaluate after every so many steps, and keep the best weights in best.pt; with 0 only at the end."""
     weights: str = ""
-    """File with trained weights for the backbone to start from: the state dict of torchvision's model of that name."""
+    """File with trained weights to start from: a state dict of torchvision's, of a backbone or of a whole Faster R-CNN,
+    or a detector that export wrote. Which detector it is follows from the file; the layers that know its classes begin
+    anew where yours are others."""
     model: FasterRCNNConfig = field(default_factory=FasterRCNNConfig)
     """The detector."""
 
@@ -102,8 +106,6 @@ class TrainConfig:
             raise TypeError(f"`amp` must be True or False, got {self.amp!r}")
         if self.averaging > 1:
             raise ValueError(f"`averaging` must be a fraction of the steps, at most 1, got {self.averaging}")
-        if self.weights and self.model.backbone == "lite":
-            raise ValueError(f"`weights` must be empty for the backbone 'lite', got {self.weights!r}")
         if self.evaluate_every and not self.test_images:
             raise ValueError(f"`test_images` must be at least 1 with evaluate_every={self.evaluate_every}, got 0")
         Handling.parse(self.handle)
@@ -133,8 +135,13 @@ class TrainConfig:
         return 1 - 1 / steps if steps >= 2 else 0.0
 
     def shown(self) -> dict[str, Any]:
-        """For every file of weights, that one found alone says what labels mean and at what size pictures are shown."""
-        return {"class_names": list(self.class_names), "image_size": list(self.image_size)}
+        """For every file of weights, that one found alone says what labels mean, at what size pictures are shown, and
+        how it was trained."""
+        return {
+            "class_names": list(self.class_names),
+            "image_size": list(self.image_size),
+            "run": self.to_json(),
+        }
 
     def to_json(self) -> str:
         """A JSON object, fields in their order."""

@@ -1,7 +1,6 @@
-"""From an image file to boxes, scores and labels, and to a file that shows them."""
+"""From a picture to boxes, scores and labels, and to a picture that shows them."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +8,8 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from frcnn_lite.data import Letterbox, read_image
+from frcnn_lite.data import Letterbox
 from frcnn_lite.detection import FasterRCNN
-from frcnn_lite.engine.weights import Run
-from frcnn_lite.whole_file import whole_file
 
 MAX_SIDE = 1024  # pixels; larger pictures are shrunk for the detector, boxes are given in their own pixels
 # Okabe and Ito's colours, told apart by colour-blind readers too: jfly.uni-koeln.de/color (2008).
@@ -48,7 +45,8 @@ def predict(
         model: in eval mode.
         image: RGB, such as `read_image` gives.
         min_score: the least score of an object that counts as found, 0..1.
-        letterbox: the canvas that the detector was trained on; None shows it the picture in its own size.
+        letterbox: the canvas that the detector was trained on; None shows it the picture in its own size, which finds
+            less where there was a canvas. A `Run` is called with a picture alone, and knows.
     """
     if not 0 <= min_score <= 1:
         raise ValueError(f"`min_score` must be between 0 and 1, got {min_score}")
@@ -63,35 +61,6 @@ def predict(
     seen = (boxes[:, 2:] - boxes[:, :2] >= 1).all(dim=1)  # what is found on the grey beside the picture is not in it
     keep = valid & (scores >= min_score) & seen
     return Prediction(boxes[keep], scores[keep], labels[keep])
-
-
-def predict_file(
-    run: Run, path: str | Path, out_dir: str | Path | None = None, *, min_score: float = 0.5
-) -> tuple[Prediction, Path | None]:
-    """Find objects in one image file, which is shown to the detector of the run as in training.
-
-    Args:
-        run: from `load_run`; `run.model.to(device)` decides where it computes.
-        path: an image file, of any size.
-        out_dir: a folder for a picture with the boxes drawn in, as PNG, which never replaces a file; None draws none.
-        min_score: the least score of an object that counts as found.
-
-    Returns:
-        The prediction, and where the picture was written.
-
-    Raises:
-        FileNotFoundError, ValueError: the image cannot be read.
-        WriteError: the picture cannot be written.
-    """
-    image = read_image(path)
-    prediction = predict(run.model, image, min_score=min_score, letterbox=run.letterbox)
-    if out_dir is None:
-        return prediction, None
-    captions = [f"{found['label']} {found['score']:.2f}" for found in prediction.objects(run.config.class_names)]
-    target = _free_name(Path(out_dir), Path(path).stem)
-    with whole_file(target) as partial:
-        draw_boxes(image, prediction.boxes, captions).save(partial)
-    return prediction, target
 
 
 def draw_boxes(
@@ -111,11 +80,3 @@ def draw_boxes(
         pen.rectangle((left, top - lift, right, bottom - lift - 1), fill="black")
         pen.text((x1, y1 - lift), label, fill=colour)
     return picture
-
-
-def _free_name(folder: Path, stem: str) -> Path:
-    target, number = folder / f"{stem}.png", 1
-    while target.exists():
-        number += 1
-        target = folder / f"{stem}-{number}.png"
-    return target

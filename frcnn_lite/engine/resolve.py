@@ -5,15 +5,15 @@ import statistics
 import sys
 import time
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from frcnn_lite.data import choose_splits, collate, fit_detector
-from frcnn_lite.detection import FasterRCNNConfig
+from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import Pictures
+from frcnn_lite.engine.start import Start, read_start, weights_for
 from frcnn_lite.engine.step_order import StepOrder
 from frcnn_lite.engine.trainer import Trainer
 from frcnn_lite.parallel import from_main_rank
@@ -26,12 +26,6 @@ OWN_PICTURES: dict[str, Any] = {
     "train_images": sys.maxsize,
     "test_images": sys.maxsize,
 }
-# How torchvision trained the backbones whose weights it hands out, on ImageNet (docs.pytorch.org/vision, "Models").
-TRAINED_BACKBONE: dict[str, Any] = {
-    "norm": "frozen",
-    "pixel_mean": (0.485, 0.456, 0.406),
-    "pixel_std": (0.229, 0.224, 0.225),
-}
 PYRAMID_LEVELS = {"resnet": 5, "mobilenet": 3}  # of torchvision's feature pyramids, the pooled last one included
 DIGIT_SCENES = 200  # whose boxes a pyramid's anchors are fitted to
 
@@ -43,8 +37,8 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
     """The whole configuration of a run, from what was chosen of it.
 
     What is not given follows from the data where it can (splits, numbers of pictures, classes, their size, views,
-    anchors, room for as many objects as a picture has), from `weights` (how their backbone normalises), and else is the
-    default.
+    anchors, room for as many objects as a picture has), from `weights` (which detector they are of, and lower learning
+    rates), and else is the default.
 
     Args:
         pictures: shared with `train`, so that it reads no file again.
@@ -53,17 +47,17 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
 
     Raises:
         TypeError: a name is not a field.
-        ValueError: a value is wrong, or the data has not one box to train on.
-        FileNotFoundError: there is no such data.
+        ValueError: a value is wrong, the weights do not fit, or the data has not one box to train on.
+        FileNotFoundError: there is no such data, or no such file of weights.
     """
     names = {field.name for field in fields(FasterRCNNConfig)}
     chosen = {name: given.pop(name) for name in names & given.keys()}
-    trained = TRAINED_BACKBONE if given.get("weights") else {}
-    model = replace(given.pop("model", FasterRCNNConfig()), **{**trained, **chosen})
+    start = read_start(given["weights"]) if given.get("weights") else Start({}, {})
+    model = replace(given.pop("model", FasterRCNNConfig()), **{**start.plan, **chosen})
+    chosen = {name: value for name, value in start.plan.items() if name.startswith("anchor_")} | chosen
+    given = {**start.run, **given}
     own = given.get("data", "digits") != "digits"
     config = TrainConfig(**{**(OWN_PICTURES if own else {}), **given, "model": model})
-    if config.weights and not Path(config.weights).is_file():
-        raise FileNotFoundError(f"`weights` must be a file, got {config.weights!r}")
     follows: dict[str, Any] = {}
     if own:
         follows = _from_folder(config, pictures or Pictures(), "image_size" in given)
@@ -73,7 +67,13 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
         follows["model"] = replace(follows["model"], **chosen)
     if epochs is not None:
         follows["steps"] = steps_in_epochs(epochs, replace(config, **follows))
-    return replace(config, **follows)
+    config = replace(config, **follows)
+    if config.model.backbone != "lite" or config.weights:
+        with torch.device("meta"):
+            model = FasterRCNN(config.model)
+        if config.weights:
+            weights_for(model, config.weights, config.class_names)
+    return config
 
 
 def fill_minutes(config: TrainConfig, minutes: float, pictures: Pictures | None = None) -> TrainConfig:

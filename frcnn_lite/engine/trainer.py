@@ -17,7 +17,7 @@ from frcnn_lite.engine.averaging import Average
 from frcnn_lite.engine.checkpoint import to_cpu
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.devices import main_device, spread
-from frcnn_lite.engine.weights import start_backbone
+from frcnn_lite.engine.start import start_from
 from frcnn_lite.ops import random_keys
 from frcnn_lite.parallel import reduce_loss_over_ranks, rows_of_rank
 from frcnn_lite.recipes import schedules
@@ -40,9 +40,8 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> tuple[Optimizer, L
     Decay pulls weight matrices and filters only; biases and normalisation scales have nothing to gain from being small.
     I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization", ICLR 2019; "SGDR", ICLR 2017.
     """
-    decayed, free = _by_dimension(model.parameters())
     optimizer = AdamW(
-        [{"params": decayed, "weight_decay": config.weight_decay}, {"params": free, "weight_decay": 0.0}],
+        _groups(model, config),
         lr=config.lr,
         betas=(0.9, 0.99),  # a memory of 100 steps instead of 1000: these runs are short
     )
@@ -51,6 +50,20 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> tuple[Optimizer, L
     if config.schedule == "cosine":
         return optimizer, schedules.cosine(optimizer, max(config.steps, 1), warmup_steps=warmup)
     return optimizer, schedules.constant(optimizer, warmup_steps=warmup)
+
+
+def _groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
+    """With decay and without; where the backbone has a rate of its own, its two groups are the last."""
+    rate = {True: config.lr * config.backbone_lr, False: config.lr}
+    named = [(config.backbone_lr != 1 and name.startswith("backbone."), p) for name, p in model.named_parameters()]
+    groups = []
+    for slow in sorted({slow for slow, _ in named}):
+        decayed, free = _by_dimension(parameter for of_backbone, parameter in named if of_backbone == slow)
+        groups += [
+            {"params": decayed, "lr": rate[slow], "weight_decay": config.weight_decay},
+            {"params": free, "lr": rate[slow], "weight_decay": 0.0},
+        ]
+    return groups
 
 
 def _by_dimension(parameters: Iterable[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -127,11 +140,12 @@ class Trainer:
             self.average.update_parameters(self.model)
         return {"loss": loss, **dict(zip(losses, values, strict=True)), "lr": rate}
 
-    def start_from(self, weights: str | Path) -> None:
-        """Before the first step: the weights of a file for the backbone, see `start_backbone`."""
-        start_backbone(self.model, weights)
+    def start_from(self, weights: str | Path) -> str:
+        """Before the first step: the weights of a file. Returns a line that says what was taken, see `start_from`."""
+        taken = start_from(self.model, weights, self.config.class_names)
         if self.average:
             self.average.module.load_state_dict(self.model.state_dict())
+        return taken
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs, as plain data and CPU tensors."""

@@ -54,7 +54,7 @@ def test_labels_in_capitals(tmp_path):
 def test_a_folder_may_be_called_like_a_kind(tmp_path, monkeypatch):
     write_voc(tmp_path / "voc", {"a": DOG})
     monkeypatch.chdir(tmp_path)
-    assert DataSource.guess("voc").path == tmp_path / "voc"
+    assert DataSource.parse("voc").path == tmp_path / "voc"
 
 
 def test_gif_is_a_picture_everywhere(tmp_path):
@@ -64,7 +64,7 @@ def test_gif_is_a_picture_everywhere(tmp_path):
     write_annotation(voc, "a", DOG)
     yolo = write_yolo(tmp_path / "yolo", {"images/a.gif": ["0 0.5 0.5 0.2 0.2"]})
     for data in (coco, voc, yolo):
-        pictures, defects = DataSource.guess(str(data)).read()
+        pictures, defects = DataSource.parse(str(data)).read()
         assert len(pictures) == 1 and defects == []
 
 

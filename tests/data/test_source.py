@@ -2,6 +2,7 @@ import pytest
 from annotated_folders import write_coco, write_voc, write_yolo
 
 from frcnn_lite.data import DataSource, choose_splits
+from frcnn_lite.data.annotated import hold_out
 
 
 def splits_of(data, test_data=""):
@@ -53,15 +54,15 @@ def test_two_sources_are_taken_whole(tmp_path):
 
 def test_a_bare_path_tells_its_kind(tmp_path):
     folder = write_voc(tmp_path / "a@b", {"a": []}, {"train": ["a"]})
-    assert DataSource.guess(str(folder)) == DataSource("voc", folder)
-    assert DataSource.guess(f"{folder}@train").split == "train"
+    assert DataSource.parse(str(folder)) == DataSource("voc", folder)
+    assert DataSource.parse(f"{folder}@train").split == "train"
     file = write_coco(tmp_path / "train.json", {"a.jpg": []})
     flat = write_yolo(tmp_path / "flat", {"images/a.jpg": ["0 0.5 0.5 0.1 0.1"]})
     described = write_yolo(tmp_path / "described", {"images/train/a.jpg": None}, {"data.yaml": "names: [dog]"})
     exported = write_yolo(tmp_path / "exported", {"train/images/a.jpg": []})
-    assert [DataSource.guess(f"{path}").kind for path in (flat, described, exported)] == ["yolo"] * 3
-    assert DataSource.guess(f"{flat}@all") == DataSource("yolo", flat, "all")
-    assert DataSource.guess(str(file)).kind == "coco" and DataSource.guess(f"coco:{file}@all").split == "all"
+    assert [DataSource.parse(f"{path}").kind for path in (flat, described, exported)] == ["yolo"] * 3
+    assert DataSource.parse(f"{flat}@all") == DataSource("yolo", flat, "all")
+    assert DataSource.parse(str(file)).kind == "coco" and DataSource.parse(f"coco:{file}@all").split == "all"
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,13 @@ def test_a_bare_path_tells_its_kind(tmp_path):
 def test_names_that_mean_nothing(name, words):
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         DataSource.parse(name)
+
+
+def test_every_format_holds_out_the_same_pictures_a_fifth_of_them():
+    """Their names there: of VOC without an ending, of COCO with one, of YOLO with the folder, too."""
+    names = [f"{k:03}" for k in range(30)]
+    forms = "{}", "{}.jpg", "images/{}.jpg"
+    held = [hold_out(form.format(name) for name in names)["test"] for form in forms]
+    assert [len(names) for names in held] == [6, 6, 6]
+    assert held == [[form.format(name) for name in held[0]] for form in forms]
+    assert [len(hold_out(names[:count])["test"]) for count in (0, 1, 2, 7, 8)] == [0, 0, 1, 1, 2]

@@ -9,7 +9,7 @@ from frcnn_lite.data import AnnotatedPictures, DataSource, summarise
 def test_the_page_of_a_folder(tmp_path):
     pictures = {name: [("dog", (9, 9, 40, 40)), ("cat", (11, 11, 30, 30), True)] for name in "abc"}
     write_voc(tmp_path, {**pictures, "d": [("dog", (60, 5, 60, 5))]}, {"train": list("ab"), "val": list("cd")})
-    source = DataSource.guess(str(tmp_path))
+    source = DataSource.parse(str(tmp_path))
     read, defects = source.read()
     data = AnnotatedPictures(read, source.class_names(read), defects=defects)
     page = summarise(source, data)
@@ -25,7 +25,7 @@ def test_the_page_of_a_folder(tmp_path):
         "emptied: 1\n  Annotations/d.xml: all of its 1 objects were dropped\n",
     ):
         assert line in page
-    assert "training:" not in summarise(DataSource.guess(f"{tmp_path}@val"), data)
+    assert "training:" not in summarise(DataSource.parse(f"{tmp_path}@val"), data)
 
 
 def test_the_command_says_whether_there_are_defects(tmp_path, capsys):
