@@ -7,16 +7,15 @@ QUESTIONS = (
         "19.today",
         "The guide's detector with all of its repairs, two GPUs, the losses gathered. What does `backward` do today?",
         (
-            "it raises an error about devices",
-            "it raises a different error",
+            "it raises an error",
             "it runs, and the gradients are wrong",
             "it runs, and the gradients are right",
         ),
     ),
     Question(
-        "19.join",
-        "Which of these lets forward run and then stops in backward because of devices?",
-        ("gather itself", "output_device = [0]", "losses added where they are", "loss.data", "none of them"),
+        "19.seven",
+        "How many of these seven let forward run and then stop in backward because of devices?",
+        ("0", "1", "2", "4"),
     ),
     Question(
         "19.pooling",
@@ -27,16 +26,5 @@ QUESTIONS = (
         "19.how_many",
         "Device 0 is current in every backward. How many of the ten suspects fit the report now?",
         ("1", "2", "3", "5"),
-    ),
-    Question(
-        "19.notices",
-        "Under the rule of 2017 the backward of replica 1 makes its gradient on `cuda:0`. Who stops this run, in "
-        "the torch of today?",
-        (
-            "the pooling, when it makes it",
-            "the engine, when the pooling returns it",
-            "the layer below, when it needs it",
-            "nobody, it is copied to cuda:1",
-        ),
     ),
 )
