@@ -1,13 +1,22 @@
 """Who learns what: a picture with its positive anchors, and the label of every anchor on a map for each size."""
 
+import torch
 from torch import Tensor
 
 from course.kit.figures.panels import Panel, panels
 from course.kit.figures.svg import Figure
 from frcnn_lite.data.batch import Scene
+from frcnn_lite.ops.matching import BACKGROUND, match
 
 KINDS = {1: ("positive", "#882255"), 0: ("background", "#c8c57f"), -1: ("left out", "#f2f4f6")}
 SIZES = (18, 26, 36)
+
+
+def rpn_labels(iou: Tensor) -> Tensor:
+    """The labels (N,) that the library's RPN has for anchors of iou (M, N), before it draws its sample."""
+    real = torch.ones(1, len(iou), dtype=torch.bool)
+    found = match(iou[None], real, 0.6, 0.3, allow_low_quality=True)[0]
+    return torch.where(found >= 0, 1, torch.where(found == BACKGROUND, 0, -1))
 
 
 def label_maps(scene: Scene, anchors: Tensor, labels: Tensor) -> Figure:
