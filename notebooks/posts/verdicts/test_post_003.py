@@ -79,6 +79,8 @@ def test_only_the_first_chunk_comes_back():
     claim="y1 [5, 3, 128, 128], y2 [1, 100, 200]; the plain model gives y3 [10, ...], y4 [1, ...].",
     ruling="right",
     because="The program, unchanged, prints the same shapes today.",
+    notebook=NOTEBOOK,
+    words="003_program_1.py",
 )
 def test_program_1_prints_the_shapes_of_the_post(printed):
     assert "y1: torch.Size([5, 3, 128, 128]), y2:torch.Size([1, 100, 200])" in printed

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from course.lessons.nb17 import without_gpu
+
 POSTS = Path(__file__).resolve().parents[1]
 ROWS = [
     (name, used_by, prints)
@@ -42,6 +44,8 @@ def test_a_program_is_used_where_the_readme_says(name, used_by):
 def test_a_program_prints_what_the_readme_says(name, prints, capsys):
     command, line = re.fullmatch(r"(?:with `python -m vgpu --gpus (.+?)`: )?(nothing|`.+`).*", prints).groups()
     line = line.strip("`")
+    if name == "001_completed.py" and without_gpu.compiler() is None:
+        pytest.skip("no C++ compiler to run the CUDA source with")
     if command:
         assert line in run(*command.split())
     elif line == "nothing":
