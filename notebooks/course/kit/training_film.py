@@ -2,23 +2,20 @@
 
     cd notebooks && python -m course training_film     # writes checkpoints/training_film.json anew
 
-It takes five minutes on two idle cores. The program executes the two cells of the notebook that define `begin` and
-`train`, so the reader's own first steps are those of the film. Run A is what these cells say. In run B the optimizer
-was not given the parameters of the RPN.
+It takes five minutes on two idle cores. In run A everything is right. In run B the optimizer was not given the
+parameters of the RPN.
 """
 
 import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import nbformat
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
-from course.kit.files import CHECKPOINTS, NOTEBOOKS
+from course.kit.files import CHECKPOINTS
 from frcnn_lite import data, engine, parallel
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.recipes import schedules
@@ -55,6 +52,15 @@ class Run(NamedTuple):
         return next(moment for moment in self.moments if moment.step == step)
 
 
+class Trained(NamedTuple):
+    """A detector, and what a step of its training reads."""
+
+    model: FasterRCNN
+    optimizer: torch.optim.Optimizer
+    schedule: torch.optim.lr_scheduler.LRScheduler
+    seeds: torch.Generator
+
+
 def read(file: Path = FILE) -> dict[str, Run]:
     """The stored runs by name."""
     runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
@@ -68,37 +74,43 @@ def restored(step: int, ap: float, ap50: float, found: Sequence[Sequence[list[An
     )
 
 
-def cells() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`begin` and `train` as the cells of the notebook define them."""
-    (path,) = NOTEBOOKS.glob("20_*.ipynb")
-    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-    names: dict[str, Any] = {
-        **{module.__name__.split(".")[-1]: module for module in (torch, nn, data, parallel, schedules)},
-        **{kind.__name__: kind for kind in (FasterRCNN, FasterRCNNConfig)},
-        "is_live": lambda: False,
-        "scenes": data.DigitScenes("train", 20_000),
-        "tqdm": tqdm,
-    }
-    for start in ("def begin(", "def train("):
-        (source,) = (source for source in sources if source.startswith(start))
-        exec(compile(source, path.name, "exec"), names)
-    return names["begin"], names["train"]
+def begin(owns: Callable[[str], bool] = lambda name: True) -> Trained:
+    """A new detector on the CPU, and what trains those of its parameters whose names `owns` accepts."""
+    torch.manual_seed(0)
+    model = FasterRCNN(FasterRCNNConfig())
+    some = [weight for name, weight in model.named_parameters() if owns(name)]
+    optimizer = torch.optim.AdamW(some, lr=3e-3, betas=(0.9, 0.99))
+    return Trained(
+        model, optimizer, schedules.cosine(optimizer, 2000, warmup_steps=50), torch.Generator().manual_seed(0)
+    )
+
+
+def train(trained: Trained, steps: range) -> list[dict[str, float]]:
+    """The losses of each of these steps, by name."""
+    model, optimizer, schedule, seeds = trained
+    scenes, history = data.DigitScenes("train", 20_000), []
+    for step in steps:
+        batch = data.collate([scenes[8 * step + k] for k in range(8)])
+        parts = model(batch.images, batch.boxes, batch.labels, torch.randint(2**31, (8,), generator=seeds))
+        losses = parallel.reduce_loss(parts.sums, parts.counts)
+        optimizer.zero_grad()
+        torch.stack(list(losses.values())).sum().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+        schedule.step()
+        history.append({name: loss.item() for name, loss in losses.items()})
+    return history
 
 
 def film(name: str, moments: Sequence[int], judged: int = JUDGED) -> dict[str, Any]:
     """One run, as plain data: stopped at each of `moments`, judged, and gone on with. It runs on the CPU."""
-    begin, train = cells()
-    model, optimizer, schedule, seeds = begin("cpu")
-    if name == "B":
-        some = [weight for part, weight in model.named_parameters() if not part.startswith("rpn.")]
-        optimizer = torch.optim.AdamW(some, lr=optimizer.defaults["lr"], betas=optimizer.defaults["betas"])
-        schedule = schedules.cosine(optimizer, 2000, warmup_steps=50)
+    trained = begin(lambda part: name != "B" or not part.startswith("rpn."))
     test = data.DigitScenes("test", judged)
     history: list[dict[str, float]] = []
     kept = []
     for step in moments:
-        history += train(model, optimizer, schedule, seeds, range(len(history), step))
-        pictures = engine.judge(cast(FasterRCNN, model), test)
+        history += train(trained, range(len(history), step))
+        pictures = engine.judge(trained.model, test)
         score = engine.average_precision(pictures, test.class_names)
         kept.append([step, round(score.AP, 4), round(score.AP50, 4), [to_store(one) for one in pictures[:SHOWN]]])
         print(f"run {name}, step {step}: AP {score.AP:.3f}, AP50 {score.AP50:.3f}", flush=True)

@@ -1,29 +1,31 @@
-"""The questions of notebook 20, Train it."""
+"""The questions of notebook 20, Train it on ranks."""
 
 from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
+        "20.shares",
+        "Each rank divides the four losses by the anchors and regions that it has drawn itself, and DDP averages the "
+        "ranks. The same eight pictures, 4 + 4 on two ranks and 3 + 3 + 2 on three. Where is the loss that of one "
+        "process?",
+        ("on two ranks and on three", "on two ranks alone", "on neither"),
+    ),
+    Question(
+        "20.empty",
+        "Two ranks under DDP, with a picture each. That of rank 1 has no object, so there `rows` and `mask` are both "
+        "0 / 0, NaN. After a step, where are weights NaN?",
+        ("`rows` and `mask`, on both ranks", "`rows` and `mask`, on rank 1 alone", "`mask` alone, on both ranks"),
+    ),
+    Question(
+        "20.norms",
+        "Six pictures go through one layer, in training mode: all six in one process, or two on each of three ranks. "
+        "For which layers are the outputs the same?",
+        ("for SyncBatchNorm alone", "for SyncBatchNorm and FrozenBatchNorm", "for all but BatchNorm", "for all four"),
+    ),
+    Question(
         "20.which",
         "The same detector, the same pictures in the same order, 100 steps. In pictures that neither has seen, which "
         "run finds more of the digits?",
         ("run A, whose loss is larger", "run B, whose loss is smaller", "both find about as many"),
-    ),
-    Question(
-        "20.part",
-        "From step 20 to step 50 the loss of run A more than doubles. Which of its four parts rise?",
-        ("the two of the RPN", "the two of the head", "all four"),
-    ),
-    Question(
-        "20.late",
-        "From step 800 to step 2,000 the learning rate falls to 0. Which number grows more in these steps: AP50, for "
-        "which half of the overlap is enough, or AP, which asks for up to 0.95 of it?",
-        ("AP50", "AP", "neither grows by more than 0.01"),
-    ),
-    Question(
-        "20.forgotten",
-        "The run is stopped after 6 steps and goes on from a checkpoint. The checkpoint has everything but the state "
-        "of the optimizer. Which losses after the restart differ from those of a run that never stopped?",
-        ("none", "all", "all but the first"),
     ),
 )
