@@ -15,6 +15,18 @@ QUESTIONS = (
         ("it falls", "it stays as it is", "it rises"),
     ),
     Question(
+        "21.sizes",
+        "A hundred wrong boxes of 60 x 60 pixels, one in each picture, and no box is surer. Which of AP, AP_small and "
+        "AP_medium fall?",
+        ("all three", "AP and AP_medium", "AP alone"),
+    ),
+    Question(
+        "21.mean",
+        "Three ranks, the same detector, the same number of pictures on each. Compared with the AP of all pictures, "
+        "the mean of the three ranks' APs is",
+        ("the same", "larger", "smaller"),
+    ),
+    Question(
         "21.repair",
         "Two repairs, made with the help of the truth. One gives every box that lies on a digit the right name. The "
         "other moves every box with the right name exactly onto its digit. Which one raises AP more?",

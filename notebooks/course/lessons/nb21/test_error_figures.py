@@ -1,103 +1,23 @@
-"""Precision over recall and the gallery of worst errors: what is drawn is what average precision reports."""
+"""The figures of notebook 21: the gallery of worst errors, a film of detections, and a ranked list of boxes."""
 
 import base64
 import xml.etree.ElementTree as ElementTree
-from itertools import pairwise
 
 import numpy as np
-import pytest
 import torch
 
 from course.kit.figures import filmstrip
 from course.lessons.nb21.detection_errors import find_errors
-from course.lessons.nb21.precision_recall import precision_recall, staircase
 from course.lessons.nb21.ranked_boxes import ranked_boxes
 from course.lessons.nb21.worst_errors import worst_errors
 from frcnn_lite.data import DigitScenes
-from frcnn_lite.engine import Judged, average_precision, class_curves
+from frcnn_lite.engine import Judged
 
 SVG = "{http://www.w3.org/2000/svg}"
-NAMES = ("a", "b", "without objects")
-
-
-def judged(seed, pictures=12):
-    """Objects on a lattice; each is found or not, some shifted, some under the other name, some difficult."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def rand(*shape):
-        return torch.rand(*shape, generator=generator)
-
-    made = []
-    for image_id in range(pictures):
-        corners = torch.cartesian_prod(torch.arange(3.0), torch.arange(3.0))[rand(9) < 0.6] * 40
-        boxes = torch.cat([corners, corners + 30], dim=1)
-        labels, none = (rand(len(boxes)) * 2).long(), torch.zeros(len(boxes), dtype=torch.bool)
-        seen = rand(len(boxes)) < 0.8
-        found, said = boxes[seen] + (rand(int(seen.sum()), 4) - 0.5) * 12, labels[seen].clone()
-        said[rand(len(said)) < 0.2] ^= 1
-        difficult = rand(len(boxes)) < 0.2
-        made.append(Judged(image_id, boxes, labels, difficult, none, found, rand(len(found)), said))
-    return made
 
 
 def elements(figure, name):
     return list(ElementTree.fromstring(figure.markup).iter(SVG + name))
-
-
-def area(corners):
-    """By the shoelace formula, clockwise where y grows upwards; the polygon ends on the axis it starts from."""
-    closed = [*corners, corners[0]]
-    return sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(closed))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_area_below_what_is_drawn_is_the_average_precision(seed):
-    pictures = judged(seed)
-    score, curves = average_precision(pictures, NAMES), class_curves(pictures, NAMES)
-    assert set(curves) == set(score.AP50_per_class) == {"a", "b"}
-    for name, curve in curves.items():
-        assert area(staircase(curve.precision[0].tolist())) == pytest.approx(score.AP50_per_class[name], abs=1e-9)
-    means = torch.stack([curve.precision for curve in curves.values()]).mean(dim=0)
-    assert area(staircase(means[0].tolist())) == pytest.approx(score.AP50, abs=1e-9)
-    assert area(staircase(means[5].tolist())) == pytest.approx(score.AP75, abs=1e-9)
-    figure = precision_recall(curves)
-    assert f"all classes: AP50 {score.AP50:.2f}, AP75 {score.AP75:.2f}; a: AP50" in figure.description
-    written = [node.text for node in elements(figure, "text")]
-    assert written.count(f"AP50 {score.AP50_per_class['a']:.2f}") >= 1 and "without objects" not in written
-    # In pixels, too, as far as a tenth of one goes: the first filled line is that of the mean at an IoU of 0.5.
-    filled = [node for node in elements(figure, "polyline") if node.get("fill") != "none"]
-    points = [tuple(map(float, point.split(","))) for point in filled[0].get("points").split()]
-    assert -area(points) / 150**2 == pytest.approx(score.AP50, abs=2e-3)
-
-
-def test_the_ranked_line_starts_where_something_has_counted():
-    box = torch.tensor([[0.0, 0.0, 10.0, 10.0], [50.0, 0.0, 60.0, 10.0]])
-    flags, none = torch.tensor([True, False]), torch.zeros(2, dtype=torch.bool)
-    labels = torch.zeros(2, dtype=torch.int64)
-    one = Judged(0, box, labels, flags, none, box, torch.tensor([0.9, 0.4]), labels)
-    curve = class_curves([one], ["a"])["a"]
-    assert curve.ranked[0, 0].isnan().all() and curve.ranked[0, 1].tolist() == [1.0, 1.0]
-    assert curve.precision[0].mean() == pytest.approx(1.0) and "nan" not in precision_recall({"a": curve}).markup
-
-
-def test_nothing_found_and_nothing_there():
-    empty = torch.zeros(0)
-    none = torch.zeros(1, dtype=torch.bool)
-    unfound = Judged(0, torch.ones(1, 4), none.long(), none, none, empty.reshape(0, 4), empty, empty.long())
-    figure = precision_recall(class_curves([unfound], ["a"]))
-    assert figure.description == "a: AP50 0.00, AP75 0.00."  # one class needs no mean
-    assert precision_recall(class_curves([], ["a"])).description == "No class has an object."
-
-
-@pytest.mark.parametrize(
-    ("precision", "corners"),
-    [
-        ([1.0, 1.0, 0.5, 0.0], [(0, 0), (0, 1), (0.5, 1), (0.5, 0.5), (0.75, 0.5), (0.75, 0), (1, 0), (1, 0)]),
-        ([0.25], [(0, 0), (0, 0.25), (1, 0.25), (1, 0)]),
-    ],
-)
-def test_staircase_by_hand(precision, corners):
-    assert staircase(precision) == corners and area(corners) == pytest.approx(sum(precision) / len(precision))
 
 
 def found_in(scenes, answer):
