@@ -1,1 +1,1 @@
-"""What only notebook 20, Train it, reads."""
+"""What only notebook 20, Train it on ranks, reads."""
