@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--mirrored", action="store_true", help="torchvision's pictures are mirrored only")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    config = engine.resolve(data=options.data)
+    config = engine.resolve(data=options.data, mirrored=False)  # torchvision's looks at each picture once
     steps = options.steps or steps_of_both(options.minutes, config)
     print(f"{options.data}, {options.minutes:g} minutes: {steps[0]} steps of ours, {steps[1]} of torchvision's")
     for kind, count in zip((OursTrainer, TorchvisionTrainer), steps, strict=True):

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 # All that decides a run is an option; of the detector, what a reader of its papers would choose by name.
 RUN = [field for field in fields_of("engine.config", "TrainConfig") if field.name not in ("class_names", "model")]
 DETECTOR = [
-    field for field in fields_of("detection.config", "FasterRCNNConfig") if field.name in ("backbone", "fpn", "roi_op")
+    field
+    for field in fields_of("detection.config", "FasterRCNNConfig")
+    if field.name in ("backbone", "fpn", "roi_op", "mirrored")
 ]
 
 
@@ -102,7 +104,8 @@ def _describe(config: "TrainConfig", out: Path) -> str:
             f"{config.train_images} pictures of {config.data}, judged on {config.test_images} of {config.test_data}",
             f"{len(config.class_names)} classes: {', '.join(config.class_names)}",
             f"pictures brought to {width} x {height}; anchors of {sizes} pixels, height / width {ratios}",
-            f"shown with flip {config.flip:g}, zoom {config.zoom:g}, light {config.light:g}",
+            f"shown with flip {config.flip:g}, zoom {config.zoom:g}, light {config.light:g}"
+            + ("; objects are looked for in the mirror image, too" if model.mirrored else ""),
         ]
     if model.backbone != "lite" or config.weights:
         weights = f"its weights from {config.weights}" if config.weights else "from scratch"

@@ -83,6 +83,9 @@ class FasterRCNNConfig:
     """How far a candidate must overlap a detection of its class to have a say in where its box is; with 1 none has."""
     pre_nms_detections: int = 128
     detections: int = 32
+    mirrored: bool = False
+    """Look for objects in the mirror image of each picture, too, which takes twice the time. Your own pictures: chosen
+    where training mirrors them."""
 
     def __post_init__(self) -> None:
         for name in _COUNTS:

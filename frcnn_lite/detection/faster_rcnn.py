@@ -1,20 +1,22 @@
 """Faster R-CNN from end to end: backbone, proposals, box head."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from frcnn_lite.detection.backbone import LiteBackbone
+from frcnn_lite.detection.backbone import Features, LiteBackbone
 from frcnn_lite.detection.box_head import BoxHead
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.lists import Target, detect_in_list, losses_of_list
 from frcnn_lite.detection.losses import LossParts
+from frcnn_lite.detection.mirrored import Regions, both_ways
 from frcnn_lite.detection.postprocess import Detections, make_detections
 from frcnn_lite.detection.proposal_targets import make_proposal_targets
-from frcnn_lite.detection.proposals import make_proposals
-from frcnn_lite.detection.rpn import RegionProposalNetwork
+from frcnn_lite.detection.proposals import Proposals, make_proposals
+from frcnn_lite.detection.rpn import RegionProposalNetwork, RPNOutput
 from frcnn_lite.detection.torchvision_backbone import TorchvisionBackbone
 
 
@@ -61,18 +63,31 @@ class FasterRCNN(nn.Module):
         if boxes is not None and not isinstance(boxes, Tensor):
             raise ValueError("`boxes` must be a tensor beside a batch; a list of targets goes with a list of images")
         self._check(images, boxes, labels, seeds)
-        features = self.backbone(images)
-        rpn = self.rpn(features.rpn)
-        image_size = (images.shape[2], images.shape[3])
-        proposals = make_proposals(rpn, self.rpn.delta_weights, image_size, self.config)
         if boxes is None or labels is None or seeds is None:
-            logits, deltas = self.box_head(features.roi, proposals.boxes)
-            return make_detections(logits, deltas, proposals, self.box_head.delta_weights, image_size, self.config)
+            return self._detect(images)
+        features, rpn, proposals = self._propose(images)
         rpn_parts = self.rpn.losses(rpn, boxes, labels, seeds)
         targets = make_proposal_targets(proposals, boxes, labels, seeds, self.box_head.delta_weights, self.config)
         logits, deltas = self.box_head(features.roi, targets.rois)
         head_parts = self.box_head.losses(logits, deltas, targets)
         return LossParts(rpn_parts.sums | head_parts.sums, rpn_parts.counts | head_parts.counts)
+
+    def _propose(self, images: Tensor) -> tuple[Features, RPNOutput, Proposals]:
+        features = self.backbone(images)
+        rpn = self.rpn(features.rpn)
+        return features, rpn, make_proposals(rpn, self.rpn.delta_weights, _size(images), self.config)
+
+    def _detect(self, images: Tensor) -> Detections:
+        config, weights = self.config, self.box_head.delta_weights
+        if not config.mirrored:
+            return make_detections(*self._regions(images), weights, _size(images), config)
+        config = replace(config, pre_nms_detections=2 * config.pre_nms_detections)
+        return make_detections(*both_ways(self._regions, images), weights, _size(images), config)
+
+    def _regions(self, images: Tensor) -> Regions:
+        features, _, proposals = self._propose(images)
+        logits, deltas = self.box_head(features.roi, proposals.boxes)
+        return Regions(logits, deltas, proposals)
 
     def _call_with_lists(
         self, images: Sequence[Tensor], targets: Any, labels: Tensor | None, seeds: Tensor | None
@@ -106,6 +121,10 @@ class FasterRCNN(nn.Module):
             )
         if seeds.shape != (batch,):
             raise ValueError(f"`seeds` must be ({batch},), one for each image, got {tuple(seeds.shape)}")
+
+
+def _size(images: Tensor) -> tuple[int, int]:
+    return images.shape[2], images.shape[3]
 
 
 def _describe(tensor: Tensor) -> str:

@@ -63,8 +63,8 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
         follows = _from_folder(config, pictures or Pictures(), "image_size" in given)
     elif model.fpn:
         follows = {"model": _with_anchors(model, *_boxes_of_digits(config), config.image_size)[0]}
-    if "model" in follows:
-        follows["model"] = replace(follows["model"], **chosen)
+    judged = {"mirrored": config.flip > 0}  # a mirror image is only known to a detector that was shown some
+    follows["model"] = replace(follows.get("model", model), **{**judged, **chosen})
     if epochs is not None:
         follows["steps"] = steps_in_epochs(epochs, replace(config, **follows))
     config = replace(config, **follows)
