@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from frcnn_lite.detection.backbone import Features, LiteBackbone
 from frcnn_lite.detection.box_head import BoxHead
+from frcnn_lite.detection.checks import check_batch
 from frcnn_lite.detection.config import FasterRCNNConfig
 from frcnn_lite.detection.lists import Target, detect_in_list, losses_of_list
 from frcnn_lite.detection.losses import LossParts
@@ -56,13 +56,14 @@ class FasterRCNN(nn.Module):
                 arrangement of devices.
 
         Raises:
-            ValueError: only some of boxes, labels and seeds are given, or their shapes do not fit together.
+            ValueError: only some of boxes, labels and seeds are given, their shapes do not fit together, or on the CPU,
+                where nothing waits for it, pixels, labels or corners are out of range.
         """
         if not isinstance(images, Tensor):
             return self._call_with_lists(images, boxes, labels, seeds)
         if boxes is not None and not isinstance(boxes, Tensor):
             raise ValueError("`boxes` must be a tensor beside a batch; a list of targets goes with a list of images")
-        self._check(images, boxes, labels, seeds)
+        check_batch(images, boxes, labels, seeds, self.config)
         if boxes is None or labels is None or seeds is None:
             return self._detect(images)
         features, rpn, proposals = self._propose(images)
@@ -100,32 +101,6 @@ class FasterRCNN(nn.Module):
             return detect_in_list(self, images)
         return losses_of_list(self, images, targets, self.config.num_classes)
 
-    def _check(self, images: Tensor, boxes: Tensor | None, labels: Tensor | None, seeds: Tensor | None) -> None:
-        channels = self.config.in_channels
-        if images.dim() != 4 or images.shape[1] != channels or not torch.is_floating_point(images):
-            raise ValueError(f"`images` must be (B, {channels}, H, W) floats in 0..1, got {_describe(images)}")
-        given = {"boxes": boxes, "labels": labels, "seeds": seeds}
-        missing = [name for name, value in given.items() if value is None]
-        if boxes is None or labels is None or seeds is None:
-            if len(missing) < 3:
-                raise ValueError(f"training needs `boxes`, `labels` and `seeds`; missing: {', '.join(missing)}")
-            return
-        batch = len(images)
-        if labels.dim() != 2 or len(labels) != batch:
-            raise ValueError(f"`labels` must be ({batch}, M), a row for each image, got {tuple(labels.shape)}")
-        if labels.shape[1] == 0:
-            raise ValueError("`labels` must have at least one column; pad boxes with zeros and labels with -1")
-        if boxes.shape != (*labels.shape, 4):
-            raise ValueError(
-                f"`boxes` must be {(*labels.shape, 4)}, four numbers for each label, got {tuple(boxes.shape)}"
-            )
-        if seeds.shape != (batch,):
-            raise ValueError(f"`seeds` must be ({batch},), one for each image, got {tuple(seeds.shape)}")
-
 
 def _size(images: Tensor) -> tuple[int, int]:
     return images.shape[2], images.shape[3]
-
-
-def _describe(tensor: Tensor) -> str:
-    return f"{tuple(tensor.shape)} {tensor.dtype}"

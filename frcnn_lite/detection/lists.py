@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
+from frcnn_lite.detection.checks import check_corners, check_labels
 from frcnn_lite.detection.postprocess import Detections
 
 Target = Mapping[str, Tensor]
@@ -87,8 +88,13 @@ def _check_target(row: int, target: Target, num_classes: int) -> None:
     if labels.dim() != 1 or boxes.shape != (len(labels), 4):
         shapes = f"{tuple(boxes.shape)} and {tuple(labels.shape)}"
         raise ValueError(f"`targets` must hold boxes (n, 4) and labels (n,), got {shapes} at place {row}")
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < num_classes:
-        raise ValueError(
-            f"labels of `targets` must be from 0 to {num_classes - 1}, got {labels.tolist()} at place {row}. "
-            "Where they begin at 1, as torchvision's do, subtract 1: the background has no label here"
-        )
+    if torch.is_floating_point(labels) or not torch.is_floating_point(boxes):
+        kinds = f"{boxes.dtype} and {labels.dtype}"
+        raise ValueError(f"`targets` must hold float boxes and int64 labels, got {kinds} at place {row}")
+    if not boxes.isfinite().all():
+        raise ValueError(f"boxes of `targets` must be finite, got {boxes.tolist()} at place {row}")
+    try:
+        check_labels(labels.cpu().numpy(), num_classes)
+        check_corners(boxes.detach().cpu().numpy())
+    except ValueError as error:
+        raise ValueError(f"`targets` at place {row}: {error}") from None

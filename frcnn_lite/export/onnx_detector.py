@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+GREY = 115  # of the canvas beside a picture, as in training
+
 
 class Found(NamedTuple):
     """Objects of one picture, best first: `boxes` (n, 4) `xyxy` pixels, `scores` (n,), `names` of n classes."""
@@ -49,10 +51,37 @@ class OnnxDetector:
         """Find objects in pictures (B, H, W, 3) uint8 RGB, as Pillow and most decoders give them."""
         if pictures.ndim != 4 or pictures.shape[1:] != (*self.image_size, 3) or pictures.dtype != np.uint8:
             wanted = f"(B, {self.image_size[0]}, {self.image_size[1]}, 3) uint8"
-            raise ValueError(f"`pictures` must be {wanted}, got {pictures.shape} {pictures.dtype}")
+            advice = "; a photograph of any size is for `find`"
+            raise ValueError(f"`pictures` must be {wanted}, got {pictures.shape} {pictures.dtype}{advice}")
         images = pictures.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
         rows = zip(*self.run(images), strict=True)
         return [Found(boxes[valid], scores[valid], self._names(labels[valid])) for boxes, scores, labels, valid in rows]
+
+    def find(self, photograph: Any) -> Found:
+        """Find objects in one picture of any size, which is shown as in training: scaled to fit, grey beside it.
+
+        Args:
+            photograph: an image file, a picture of Pillow's, or (H, W, 3) uint8 RGB. This needs Pillow.
+
+        Returns:
+            Boxes are in pixels of the picture.
+        """
+        from PIL import Image, ImageOps
+
+        picture = Image.fromarray(photograph) if isinstance(photograph, np.ndarray) else photograph
+        if isinstance(picture, str | Path):
+            picture = ImageOps.exif_transpose(Image.open(picture))
+        scale = min(self.image_size[1] / picture.width, self.image_size[0] / picture.height)
+        width, height = (max(1, round(side * scale)) for side in picture.size)
+        canvas = np.full((*self.image_size, 3), GREY, np.uint8)
+        canvas[:height, :width] = picture.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+        (found,) = self(canvas[None])
+        edges = np.array([*picture.size] * 2, np.float32)
+        on_canvas = np.array([width, height] * 2, np.float32)
+        boxes: NDArray[np.float32] = np.clip(found.boxes * edges / on_canvas, 0, edges, dtype=np.float32)
+        # What is found on the grey is not in the picture.
+        (seen,) = np.nonzero(((boxes[:, 2:] - boxes[:, :2]) >= 1).all(axis=1))
+        return Found(boxes[seen], found.scores[seen], [found.names[row] for row in seen])
 
     def _names(self, labels: NDArray[np.int64]) -> list[str]:
         return [self.class_names[label] if self.class_names else str(label) for label in labels]

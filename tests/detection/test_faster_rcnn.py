@@ -151,12 +151,30 @@ def test_wrong_arguments_are_named(model, truth) -> None:
         model(truth.images, truth.boxes, truth.labels)
     with pytest.raises(ValueError, match=r"`boxes` must be \(5, 5, 4\), four numbers for each label, got \(4, 5, 4\)"):
         model(truth.images, truth.boxes[:4], truth.labels, truth.seeds)
-    with pytest.raises(ValueError, match=r"`labels` must be \(5, M\), a row for each image, got \(4, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"`labels` must be \(5, M\) whole numbers, a row for each image, got \(4, 5\)"
+    ):
         model(truth.images, truth.boxes, truth.labels[:4], truth.seeds)
     with pytest.raises(ValueError, match=r"`seeds` must be \(5,\), one for each image, got \(4,\)"):
         model(truth.images, truth.boxes, truth.labels, truth.seeds[:4])
     with pytest.raises(ValueError, match="`labels` must have at least one column"):
         model(truth.images, truth.boxes[:, :0], truth.labels[:, :0], truth.seeds)
+
+
+def test_values_that_teach_something_else_are_refused(model, truth) -> None:
+    images, boxes, labels, seeds = truth.images, truth.boxes, truth.labels, truth.seeds
+    for wrong, words in (
+        (((images * 255), boxes, labels, seeds), r"`images` must be in 0..1, .* got 0\S* to 25"),
+        ((images - 0.5, boxes, labels, seeds), "the detector subtracts the mean itself"),
+        ((images, boxes, labels.float(), seeds), r"`labels` must be \(5, M\) whole numbers"),
+        ((images, boxes, labels + 1, seeds), r"`labels` must be from 0 to 2 \(-1 where there is no box\), got 0 to 3"),
+        ((images, torch.cat([boxes[..., :2], boxes[..., :2] - 1], 2), labels, seeds), "not width and height"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model(*wrong)
+    with pytest.raises(ValueError, match="the detector subtracts the mean"):
+        model(images * 255)
+    model(images, torch.full_like(boxes, torch.nan), labels, seeds)  # the trainer says which picture it is
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,19 @@ def test_torchvisions_own_detector_takes_the_same_call_and_answers_with_the_same
         (lambda m, p, t: m(p, t[:2]), "`targets` must be as many as `images`, got 2 and 3"),
         (lambda m, p, t: m(p, [{"boxes": t[0]["boxes"]}, *t[1:]]), 'dicts with "boxes" and "labels", got .* place 0'),
         (lambda m, p, t: m(p, [{**t[0], "labels": t[1]["labels"]}, *t[1:]]), r"got \(2, 4\) and \(1,\) at place 0"),
-        (lambda m, p, t: m(p, [{**t[0], "labels": t[0]["labels"] + 1}, *t[1:]]), r"from 0 to 2, got \[3, 1\] at place"),
+        (
+            lambda m, p, t: m(p, [{**t[0], "labels": t[0]["labels"] + 1}, *t[1:]]),
+            "at place 0: .* from 0 to 2, got 1 to 3. W",
+        ),
+        (lambda m, p, t: m(p, [{**t[0], "labels": t[0]["labels"].float()}, *t[1:]]), "float boxes and int64 labels"),
+        (
+            lambda m, p, t: m(p, [{**t[0], "boxes": t[0]["boxes"] * torch.nan}, *t[1:]]),
+            "must be finite, got .* place 0",
+        ),
+        (
+            lambda m, p, t: m(p, [{**t[0], "boxes": t[0]["boxes"].flip(1)}, *t[1:]]),
+            "not width and height, got 30 24 6 4",
+        ),
         (lambda m, p, t: m(p, t[0]["boxes"]), "a list of images goes with a list of targets alone"),
         (lambda m, p, t: m(p, t, seeds=torch.zeros(3)), "a list of images goes with a list of targets alone"),
         (lambda m, p, t: m(torch.stack(p[::2]), t), "a list of targets goes with a list of images"),

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 from frcnn_lite.export.onnx_detector import OnnxDetector
 
@@ -68,3 +70,24 @@ def test_other_pictures_are_refused(write, picture):
 def test_a_foreign_file_is_refused(write):
     with pytest.raises(ValueError, match=r"no metadata \['class_names'\]; it was not written by export_onnx"):
         OnnxDetector(write({"image_size": [6, 8]}))
+
+
+@pytest.mark.parametrize("form", ["file", "picture", "array"])
+def test_a_photograph_is_shown_as_in_training_and_gets_boxes_in_its_own_pixels(write, tmp_path, monkeypatch, form):
+    """40 x 24 pixels on a canvas of 8 x 6: a fifth of its size, 4.8 rows and so 5, with a row of grey below."""
+    letterbox = pytest.importorskip("frcnn_lite.data.letterbox")
+    detector = OnnxDetector(write({"class_names": ["cat", "dog"], "image_size": [6, 8]}))
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 40, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    shown, run = [], detector.run
+    monkeypatch.setattr(detector, "run", lambda images: [shown.append(images), run(images)][1])
+    found = detector.find({"file": tmp_path / "a.png", "picture": Image.fromarray(pixels), "array": pixels}[form])
+    assert found.names == ["dog"] and found.boxes[0].tolist() == pytest.approx([0, 0, 20, 4 * 24 / 5])
+    as_trained = letterbox.Letterbox(6, 8).place(torch.from_numpy(pixels).permute(2, 0, 1)).numpy()
+    assert np.abs(shown[0][0] * 255 - as_trained).max() < 1.5  # rounded once more or less
+
+
+def test_what_is_found_on_the_grey_is_not_in_the_picture(write):
+    detector = OnnxDetector(write({"class_names": ["cat", "dog"], "image_size": [6, 8]}))
+    detector.run = lambda images: [BOXES + np.float32([0, 5, 0, 2]), np.ones((1, 2), np.float32), LABELS, VALID]
+    assert detector.find(np.zeros((24, 40, 3), np.uint8)).names == []
