@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from annotated_folders import write_coco, write_image, write_voc, write_yolo
+from PIL import Image
 
 from frcnn_lite.cli import main
 from frcnn_lite.recipes.determinism import same_bits
@@ -41,7 +42,8 @@ def test_what_the_data_decides_is_said_and_stored(folder, tmp_path, capsys):
     assert "shown with flip 0.25, zoom 0.25, light 0" in said
     assert "the learning rate rises to 0.003 over 1 steps and falls to zero with the last" in said
     alone = torch.load(tmp_path / "run" / "checkpoint.pt", weights_only=True)["data"]
-    assert alone == {"class_names": ["cat", "dog"], "image_size": [64, 96]}
+    written = (tmp_path / "run" / "config.json").read_text()
+    assert alone == {"class_names": ["cat", "dog"], "image_size": [64, 96], "run": written}
 
 
 def test_a_run_is_judged_on_its_test_split_or_on_other_data(folder, run, tmp_path, capsys):
@@ -159,3 +161,12 @@ def test_a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file(tmp_path, c
     assert f"data.yaml': {kind} takes a folder" in capsys.readouterr().err
     assert main(["data", "check", f"coco:{tmp_path}"]) == 2
     assert "coco takes a file" in capsys.readouterr().err
+
+
+def test_a_sheet_shows_pictures_with_the_boxes_that_training_would_see(folder, tmp_path, capsys):
+    sheet = tmp_path / "sheet.png"
+    assert main(["data", "sheet", str(folder), "--pictures", "2", "--out", str(sheet)]) == 0
+    assert f"wrote {sheet}: 2 of " in capsys.readouterr().err
+    assert Image.open(sheet).size == (2 * 256 + 4, 256)
+    assert main(["data", "sheet", str(folder), "--out", str(sheet)]) == 2
+    assert "exists already" in capsys.readouterr().err

@@ -14,11 +14,11 @@ from types import ModuleType
 
 from frcnn_lite import __version__
 
-from . import copy, data_check, evaluate, export, predict, train
+from . import copy, data_check, data_sheet, evaluate, export, predict, train
 from .console import BAD_INPUT, INTERRUPTED, plain_warnings, say
 
 COMMANDS = {"train": train, "evaluate": evaluate, "predict": predict, "export": export, "copy": copy}
-LOOKS_AT_DATA = {"check": data_check}  # `data check`
+LOOKS_AT_DATA = {"check": data_check, "sheet": data_sheet}  # `data check`
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -74,7 +74,7 @@ class OnnxDetector:
         scale = min(self.image_size[1] / picture.width, self.image_size[0] / picture.height)
         width, height = (max(1, round(side * scale)) for side in picture.size)
         canvas = np.full((*self.image_size, 3), GREY, np.uint8)
-        canvas[:height, :width] = picture.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+        canvas[:height, :width] = np.asarray(picture.convert("RGB").resize((width, height), Image.Resampling.BILINEAR))
         (found,) = self(canvas[None])
         edges = np.array([*picture.size] * 2, np.float32)
         on_canvas = np.array([width, height] * 2, np.float32)
