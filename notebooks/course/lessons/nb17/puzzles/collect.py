@@ -95,6 +95,30 @@ def looks_at_every_channel(*given):
 
 
 @wrong
+def overwritten_by_the_next_region(
+    index: int, gradient: Tensor, argmax: Tensor, images: Tensor, out: Tensor, always: bool = True
+) -> None:
+    """this writes what each region sends over what came before, so only the last region counts. Add up over all regions
+    first, and write once, also where the total is 0.
+    """
+    channels, height, width = out.shape[1:]
+    position, c, n = (
+        index % (height * width),
+        index // (height * width) % channels,
+        index // (height * width) // channels,
+    )
+    for r in range(len(gradient)):
+        own = argmax[r, c] == position
+        if images[r] == n and (always or own.any()):
+            out[n, c, position // width, position % width] = gradient[r, c][own].sum()
+
+
+@also(overwritten_by_the_next_region)
+def where_something_comes(*given: Any) -> None:
+    overwritten_by_the_next_region(*given, always=False)
+
+
+@wrong
 def the_last_one(*given):
     """this keeps the last gradient instead of the sum. Bins overlap, so several outputs may name one cell."""
     return _collects(last_only=True)(*given)

@@ -51,6 +51,11 @@ def _regions_first(index: int, regions: int, channels: int, ph: int, pw: int) ->
     return index % regions, rest % channels, rest // channels % ph, rest // channels // ph
 
 
+def _channels_first(index: int, regions: int, channels: int, ph: int, pw: int) -> tuple[int, int, int, int]:
+    """Region and channel in each other's place."""
+    return index // pw // ph % regions, index // pw // ph // regions, index // pw % ph, index % pw
+
+
 def _pools(
     place: Place = right_place,
     start: float = -math.inf,
@@ -141,6 +146,14 @@ def regions_run_fastest(*given):
     region is what is left after all other divisions.
     """
     return _pools(_regions_first)(*given)
+
+
+@wrong
+def channels_before_regions(*given):
+    """this is what threads give that go through all regions of a channel before the next channel. The output is (R, C,
+    ph, pw): all channels of a region come before the next region.
+    """
+    return _pools(_channels_first)(*given)
 
 
 @wrong
