@@ -5,6 +5,8 @@ from random import Random
 import torch
 from torch import Tensor
 
+from frcnn_lite.ops import box_iou
+
 
 def clusters(generator: torch.Generator, count: int, scale: float = 100.0) -> Tensor:
     """Boxes around a few places, so that they overlap in chains."""
@@ -15,3 +17,12 @@ def clusters(generator: torch.Generator, count: int, scale: float = 100.0) -> Te
 
 def generator_of(random: Random) -> torch.Generator:
     return torch.Generator().manual_seed(random.randrange(2**32))
+
+
+def nms_by_hand(boxes: Tensor, threshold: float) -> list[int]:
+    """Rows that greedy suppression keeps of boxes (R, 4), best first."""
+    overlaps, kept = box_iou(boxes, boxes) > threshold, list[int]()
+    for row in range(len(boxes)):
+        if not any(overlaps[better, row] for better in kept):
+            kept.append(row)
+    return kept

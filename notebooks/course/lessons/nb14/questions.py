@@ -10,26 +10,25 @@ QUESTIONS = (
         ("3", "2", "1"),
     ),
     Question(
-        "14.chain",
-        "Box 1 overlaps box 2, and box 2 overlaps box 3, by more than the threshold. Boxes 1 and 3 do not. Box 1 has "
-        "the best score and box 3 the worst. Which boxes does torchvision's `nms` keep?",
-        ("1", "1 and 3", "1, 2 and 3"),
-    ),
-    Question(
         "14.second",
         "Two boxes are kept after the first round: 1 and 8. How many are kept after the second?",
         ("2", "3", "4"),
     ),
     Question(
-        "14.rounds",
-        "192 boxes in each of eight pictures, suppressed in one batch. After how many rounds does nothing change any "
-        "more?",
-        ("fewer than 10", "about 50", "192, one for each box"),
+        "14.silent",
+        "The 192 best boxes of each of 400 pictures, threshold 0.7: in how many pictures does one round keep other "
+        "boxes than NMS? And what becomes of the detector's AP, if it stops after one round?",
+        (
+            "1 of 400, and AP falls by less than 0.01",
+            "40 of 400, and AP falls by less than 0.01",
+            "400 of 400, and AP falls by less than 0.01",
+            "400 of 400, and AP falls by more than 0.05",
+        ),
     ),
     Question(
-        "14.tail",
-        "The best 192 of 768 boxes are sent to suppression, and the first 48 that it keeps are used. If all 768 were "
-        "sent, how many of these 48 would be different boxes?",
-        ("none", "about 5", "about half"),
+        "14.without",
+        "One network learns that every box on a digit is an object, the other one that one box for each digit is. How "
+        "many boxes does each of them leave on a digit that it finds, without NMS?",
+        ("about 13 and about 13", "about 13 and about 4", "about 13 and about 1", "about 4 and about 1"),
     ),
 )

@@ -7,16 +7,6 @@ from answers import all_right, all_wrong
 from torchvision import ops as vision
 
 from course.lessons.nb14.puzzles.keep_masks import _rounds
-from frcnn_lite import ops
-
-
-def nms_of_torchvision(boxes, threshold):
-    return vision.nms(boxes, -torch.arange(len(boxes), dtype=boxes.dtype), threshold).tolist()
-
-
-def nms_in_a_few_rounds(boxes, threshold):
-    suppresses = (ops.box_iou(boxes, boxes) > threshold).triu(diagonal=1)
-    return _rounds(12, suppresses[None])[0].nonzero()[:, 0].tolist()
 
 
 def as_many_rounds_as_boxes(suppresses):
@@ -61,13 +51,11 @@ def check_nms_in_an_order_that_does_not_matter(program):
 
 
 RIGHT = [
-    ("14.nms_by_hand", nms_of_torchvision),
     ("14.keep_masks", as_many_rounds_as_boxes),
     ("14.keep_masks", until_the_number_stays),
     ("14.check_nms", check_nms_with_ties_and_edges),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
-    ("14.nms_by_hand", nms_in_a_few_rounds, None),
     ("14.keep_masks", partial(_rounds, 10), "a fixed number of rounds"),
     ("14.keep_masks", partial(_rounds, 150), None),
     ("14.check_nms", check_nms_in_an_order_that_does_not_matter, "sorted boxes only"),

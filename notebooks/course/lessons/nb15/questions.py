@@ -1,34 +1,35 @@
-"""The questions of notebook 15, RoI pooling: the rule."""
+"""The questions of notebook 15, Reading a region."""
 
 from course.kit.learn.question import Question
 
 QUESTIONS = (
     Question(
-        "15.hook",
-        "The map counts 0..35 in rows of six, stride 16. What does RoI pooling give for the box (24, 24, 40, "
-        "40), 2 x 2?",
-        ("[7, 8, 13, 14]", "[14, 14, 14, 14]", "[14, 15, 20, 21]"),
-    ),
-    Question(
-        "15.eight_rows",
-        "A region of 8 rows is pooled to 7. How many rows does each bin cover?",
-        ("six bins cover 1, one covers 2", "all cover 2", "all cover 1, and a row is left out"),
-    ),
-    Question(
-        "15.one_cell",
-        "The box (32, 32, 48, 48) covers exactly one cell, that of row 2 and column 2. How many cells does RoI "
-        "pooling read for it?",
-        ("1", "4", "9"),
+        "15.half",
+        "The same weights, and every region is read half a cell, 2 pixels, to the right of its box and below it. Of "
+        "the digits that were found, how many still are?",
+        (
+            "nearly all at 0.5, nearly all at 0.75",
+            "nearly all at 0.5, about two thirds at 0.75",
+            "about two thirds at 0.5, about two thirds at 0.75",
+            "about two thirds at 0.5, hardly any at 0.75",
+        ),
     ),
     Question(
         "15.default",
-        "In this map each cell holds the pixel of its own middle: 8, 24, 40, 56 and so on. The middle of the box is "
-        "pixel 40. What does `roi_align` return for it, with its defaults?",
+        "In this map each cell holds the pixel of its own middle. The box (32, 32, 48, 48) is exactly one cell, whose "
+        "middle is pixel 40. What does torchvision's `roi_align` return for it, with its defaults?",
         ("32", "40", "48"),
     ),
     Question(
+        "15.read",
+        "A box of 56 x 56 cells, pooled to 7 x 7 with 2 x 2 points a bin. How many of its 3136 cells make a difference "
+        "to the result?",
+        ("all", "half", "a quarter", "a sixteenth"),
+    ),
+    Question(
         "15.ties",
-        "Nine cells that all hold zero are pooled to one bin. A gradient of 1 comes back. Which cells get it?",
+        "Nine cells that all hold zero are pooled to one bin by their maximum. A gradient of 1 comes back. Which cells "
+        "get it?",
         ("the first cell all of it", "each cell 1/9", "each cell 1"),
     ),
 )

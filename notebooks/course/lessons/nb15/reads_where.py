@@ -41,10 +41,11 @@ def reads_where(
         left, colour = GAP + n * (SIDE + GAP), POOL if edges else ALIGN
         canvas.text(left, TOP - 14, name, font_weight="bold")
         _draw_cells(canvas, left, size, weights, colour)
-        for k, (a, b, c, d) in enumerate(edges):
-            inset = 2 + 1.5 * (k % 4)  # overlapping bins inside each other
-            wide, high = (c - a) * size - 2 * inset, (d - b) * size - 2 * inset
-            canvas.rect(left + a * size + inset, TOP + b * size + inset, wide, high, fill="none", stroke=colour, rx=3)
+        if edges:  # the cells that are read, as one region
+            lefts, tops, rights, bottoms = zip(*edges, strict=True)
+            a, b, c, d = min(lefts), min(tops), max(rights), max(bottoms)
+            place = left + a * size, TOP + b * size, (c - a) * size, (d - b) * size
+            canvas.rect(*place, fill="none", stroke=colour, stroke_width=2.5)
         _draw_box(canvas, left, size / STRIDE, (x1, y1, x2, y2))
         for x, y in points:
             canvas.circle(left + x * size, TOP + y * size, 3, fill=colour, stroke=PAPER, stroke_width=1)

@@ -10,7 +10,9 @@ from course.kit.figures.palette import KIND_COLOURS, blend, ink_on
 from course.kit.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
 from frcnn_lite.ops import roi_bins, roi_pool_with_argmax, round_half_away
 
-CELL, LEFT, TOP, GAP = 44, 40, 84, 48
+CELL, LEFT, TOP, GAP = 44, 84, 116, 48
+EDGE = 16
+"""From a bracket to the next one, further out, where bins overlap."""
 BIN, LARGEST, SAND = KIND_COLOURS[0], KIND_COLOURS[2], KIND_COLOURS[5]
 
 
@@ -18,7 +20,8 @@ def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale
     """What RoI pooling takes from `plane` (H, W) for a box `xyxy` in pixels.
 
     Cell k stands for the pixels from k to k + 1 times the stride, and the box is drawn over the pixels that it covers.
-    At most 12 x 12 cells and 4 x 4 bins. Each bin's largest feature is circled.
+    At most 12 x 12 cells and 4 x 4 bins. Brackets beside the map say which rows and columns each bin takes, and the
+    largest cell of each bin is filled.
     """
     height, width = plane.shape
     if not (1 <= height <= 12 and 1 <= width <= 12 and 1 <= bins <= 4 and len(box) == 4):
@@ -33,23 +36,17 @@ def roi_figure(plane: Tensor, box: Sequence[float], bins: int = 2, spatial_scale
     rounded = _rounding(exact)
     words = _describe(box, rows[0], columns[0], pooled[0, 0]) + f" {rounded}"
     foot = TOP + max(height, bins) * CELL + 30
-    canvas = Canvas(max(across + bins * CELL + 30, 640), foot + 36, title, words, at=(LEFT - 22, 30))
-    _draw_map(canvas, plane)
-    _draw_bins(canvas, rows[0], columns[0])
+    canvas = Canvas(max(across + bins * CELL + 30, 480), foot + 48, title, words, at=(16, 30))
+    _draw_map(canvas, plane, set(argmax.flatten().tolist()) - {-1})
+    _draw_brackets(canvas, rows[0], columns[0])
     _draw_box(canvas, exact.tolist())
-    for where in sorted(set(argmax.flatten().tolist()) - {-1}):
-        x, y = LEFT + (where % width + 0.5) * CELL, TOP + (where // width + 0.5) * CELL
-        canvas.circle(x, y, CELL * 0.36, fill="none", stroke=LARGEST, stroke_width=2.5)
     _draw_numbers(canvas, plane)
     _draw_table(canvas, across, TOP, "RoI pooling", pooled[0, 0], argmax[0, 0] < 0)
-    canvas.text(LEFT - 22, foot, rounded)
-    canvas.text(
-        LEFT - 22,
-        foot + 20,
-        "dashed: the box; rounded frames: the bins; circled: the largest cell of each bin",
-        12,
-        fill=FAINT,
-    )
+    across_words, down_words = rounded.split("; ")
+    canvas.text(16, foot, f"{across_words};")
+    canvas.text(16, foot + 18, down_words)
+    words = "dashed: the box; brackets: rows and columns of a bin; filled: what it gives"
+    canvas.text(16, foot + 38, words, 12, fill=FAINT)
     return canvas.figure()
 
 
@@ -59,27 +56,30 @@ def _draw_numbers(canvas: Canvas, plane: Tensor) -> None:
         canvas.text(across, down, f"{float(plane[y, x]):g}", anchor="middle", fill=ink_on(SAND))
 
 
-def _draw_map(canvas: Canvas, plane: Tensor) -> None:
+def _draw_map(canvas: Canvas, plane: Tensor, largest: set[int]) -> None:
+    """The cells, darker where the feature is greater; those at the flat positions in `largest` have a colour."""
     low, high = float(plane.min()), float(plane.max())
-    for y, x in product(*map(range, plane.shape)):
-        value = float(plane[y, x])
-        colour = blend(SAND, 0.05 + 0.75 * (value - low) / ((high - low) or 1))
+    for k, (y, x) in enumerate(product(*map(range, plane.shape))):
+        share = 0.05 + 0.45 * (float(plane[y, x]) - low) / ((high - low) or 1)
+        colour = blend(LARGEST, 0.6) if k in largest else blend(SAND, share)
         left, top = LEFT + x * CELL, TOP + y * CELL
         canvas.rect(left, top, CELL, CELL, fill=colour, stroke=RULE, stroke_width=0.5)
     for x in range(plane.shape[1]):
-        canvas.text(LEFT + (x + 0.5) * CELL, TOP - 8, x, size=11, anchor="middle", fill=FAINT)
+        canvas.text(LEFT + (x + 0.5) * CELL, TOP - 8, x, size=12, anchor="middle", fill=FAINT)
     for y in range(plane.shape[0]):
-        canvas.text(LEFT - 10, TOP + (y + 0.5) * CELL + 4, y, size=11, anchor="end", fill=FAINT)
+        canvas.text(LEFT - 8, TOP + (y + 0.5) * CELL + 4, y, size=12, anchor="end", fill=FAINT)
 
 
-def _draw_bins(canvas: Canvas, rows: Tensor, columns: Tensor) -> None:
-    """Overlapping bins are drawn inside each other, each a little smaller than the one before."""
-    for k, ((top, bottom), (left, right)) in enumerate(product(rows.tolist(), columns.tolist())):
-        if top < bottom and left < right:
-            inset = 2 + 2 * (k % 4)
-            x, y = LEFT + left * CELL + inset, TOP + top * CELL + inset
-            size = (right - left) * CELL - 2 * inset, (bottom - top) * CELL - 2 * inset
-            canvas.rect(x, y, *size, fill="none", stroke=BIN, stroke_width=1.5, rx=4)
+def _draw_brackets(canvas: Canvas, rows: Tensor, columns: Tensor) -> None:
+    """Beside the map, the cells of each bin: every second one further out, as neighbours may overlap."""
+    for k, (start, end) in enumerate(columns.tolist()):
+        if start < end:
+            a, b, y = LEFT + start * CELL + 3, LEFT + end * CELL - 3, TOP - 26 - EDGE * (k % 2)
+            canvas.polyline([(a, y + 6), (a, y), (b, y), (b, y + 6)], stroke=BIN, stroke_width=2.2)
+    for k, (start, end) in enumerate(rows.tolist()):
+        if start < end:
+            a, b, x = TOP + start * CELL + 3, TOP + end * CELL - 3, LEFT - 26 - EDGE * (k % 2)
+            canvas.polyline([(x + 6, a), (x, a), (x, b), (x + 6, b)], stroke=BIN, stroke_width=2.2)
 
 
 def _draw_box(canvas: Canvas, exact: list[float]) -> None:

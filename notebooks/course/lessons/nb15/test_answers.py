@@ -2,15 +2,6 @@
 
 import torch
 from answers import all_right, all_wrong
-from torchvision import ops as vision
-
-
-def pool_of_torchvision(plane, box, count):
-    return vision.roi_pool(plane[None, None], torch.tensor([[0.0, *box]]), count, 1 / 16)[0, 0]
-
-
-def pool_from_zero(plane, box, count):
-    return pool_of_torchvision(plane, box, count).clamp(min=0)
 
 
 def check_align_in_four_bins(program):
@@ -28,13 +19,24 @@ def backward_by_autograd(plane, bins, grad):
     return torch.autograd.grad((torch.stack(found) * grad).sum(), leaf)[0]
 
 
+def check_align_on_a_constant_map(program):
+    rois = torch.tensor([[0.0, 20, 20, 60, 70]])
+    assert (program(torch.ones(1, 1, 8, 8), rois, 2, 1 / 16) == 1).all()
+
+
+def backward_of_amax(plane, bins, grad):
+    leaf = plane.clone().requires_grad_()
+    found = [leaf[t:b, l:r].amax() if t < b and l < r else leaf.sum() * 0 for t, b, l, r in bins]  # noqa: E741
+    return torch.autograd.grad((torch.stack(found) * grad).sum(), leaf)[0]
+
+
 RIGHT = [
-    ("15.pool_by_hand", pool_of_torchvision),
     ("15.check_align", check_align_in_four_bins),
     ("15.roi_pool_backward", backward_by_autograd),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
-    ("15.pool_by_hand", pool_from_zero, None),
+    ("15.check_align", check_align_on_a_constant_map, "one value to the last bit"),
+    ("15.roi_pool_backward", backward_of_amax, "ties split"),
 ]
 
 test_right_in_an_unusual_form = all_right(RIGHT)

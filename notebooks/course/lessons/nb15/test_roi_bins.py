@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 import torch
 
+from course.kit.figures.palette import blend
 from course.lessons.nb15.reads_where import reads_where
-from course.lessons.nb15.roi_bins import roi_figure
+from course.lessons.nb15.roi_bins import BIN, LARGEST, roi_figure
 from frcnn_lite import ops
 
 COUNTING = torch.arange(36).view(6, 6)
@@ -69,12 +70,14 @@ def test_a_place_outside_the_map_is_refused(box):
 
 @pytest.mark.parametrize("box", [(0, 0, 95, 95), (50, 60, 20, 10), (70, 70, 150, 150), (-60, -60, -40, -40)])
 @pytest.mark.parametrize("bins", [1, 2, 4])
-def test_circles_are_the_argmax(box, bins):
+def test_the_argmax_is_filled_and_every_bin_that_has_cells_has_brackets(box, bins):
     rois = torch.tensor([[0.0, *box]])
     _, argmax = ops.roi_pool_with_argmax(COUNTING.float()[None, None], rois, bins, 1 / 16)
-    figure = roi_figure(COUNTING, box, bins)
-    assert figure.markup.count("<circle") == len(set(argmax.flatten().tolist()) - {-1})
-    ElementTree.fromstring(figure.markup)
+    _, rows, columns = ops.roi_bins(rois, COUNTING.shape, bins, bins, 1 / 16)
+    drawn = [*ElementTree.fromstring(roi_figure(COUNTING, box, bins).markup).iter()]
+    assert sum(e.get("fill") == blend(LARGEST, 0.6) for e in drawn) == len(set(argmax.flatten().tolist()) - {-1})
+    filled = sum(start < end for start, end in [*rows[0].tolist(), *columns[0].tolist()])
+    assert sum(e.tag.endswith("polyline") and e.get("stroke") == BIN for e in drawn) == filled
 
 
 def test_refusals():

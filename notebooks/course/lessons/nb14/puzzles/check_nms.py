@@ -12,7 +12,7 @@ from torchvision import ops as vision
 
 from course.kit.learn.exercise import Case, Program, Trial
 from course.kit.learn.puzzle import also, wrong
-from course.lessons.nb14.puzzles.nms_by_hand import nms_by_hand
+from course.lessons.nb14.cases import nms_by_hand
 from frcnn_lite import ops
 from frcnn_lite.ops import box_iou
 from frcnn_lite.ops.nms import round_down
