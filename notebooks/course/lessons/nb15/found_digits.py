@@ -35,7 +35,7 @@ def found_digits(read: Read, pictures: int = 100) -> tuple[int, ...]:
 
 
 def beside(cells: float) -> Read:
-    """RoI pooling that reads every region some cells to the right of its box and below it."""
+    """RoI pooling that reads every region some cells further right and down; less than 0 is left and up."""
 
     def read(features: Tensor, rois: Tensor, size: int, scale: float) -> Tensor:
         shift = torch.tensor([0.0, cells, cells, cells, cells], device=rois.device) / scale

@@ -5,13 +5,13 @@ from course.kit.learn.question import Question
 QUESTIONS = (
     Question(
         "15.half",
-        "The same weights, and every region is read half a cell, 2 pixels, to the right of its box and below it. Of "
-        "the digits that were found, how many still are?",
+        "The same weights, and every region is read half a cell, 2 pixels, to the left and above. Of the digits that "
+        "were found, how many still are?",
         (
             "nearly all at 0.5, nearly all at 0.75",
-            "nearly all at 0.5, about two thirds at 0.75",
-            "about two thirds at 0.5, about two thirds at 0.75",
-            "about two thirds at 0.5, hardly any at 0.75",
+            "nearly all at 0.5, about half at 0.75",
+            "about half at 0.5, about half at 0.75",
+            "about half at 0.5, hardly any at 0.75",
         ),
     ),
     Question(
