@@ -5,6 +5,8 @@ import torch
 from answers import all_right, all_wrong
 from torch import distributed
 
+from frcnn_lite.parallel import reduce_loss_over_ranks
+
 pytestmark = pytest.mark.virtual_gpus(2)
 
 
@@ -36,6 +38,10 @@ def own_loss_with_an_epsilon(total, objects):
     return total * distributed.get_world_size() / (objects + 1e-6)
 
 
+def own_loss_of_the_library(total, objects):
+    return reduce_loss_over_ranks(total, objects)[0]
+
+
 def own_loss_with_a_small_number(total, objects):
     distributed.all_reduce(objects)
     return total * distributed.get_world_size() / (objects + 1)
@@ -54,6 +60,15 @@ def check_shares_with_an_empty_rank(program):
         assert torch.allclose(program(shares), program([list(range(8))]), atol=1e-4)
 
 
+def check_shares_as_in_the_notebook(program):
+    for shares in ([[0, 2, 4, 6], [1, 3, 5, 7]], [[0, 3, 6], [1, 4, 7], [2, 5]]):
+        torch.testing.assert_close(program(shares), program([list(range(8))]), rtol=1e-4, atol=1e-5)
+
+
+def check_shares_of_three_in_order(program):
+    torch.testing.assert_close(program([[0, 1, 2], [3, 4, 5], [6, 7]]), program([list(range(8))]), rtol=1e-4, atol=1e-5)
+
+
 def check_shares_is_finite(program):
     assert program([[0, 1, 3, 4, 6, 7], [2, 5]]).isfinite().all()
 
@@ -64,12 +79,15 @@ RIGHT = [
     ("20.own_loss", own_loss_by_gathered_counts),
     ("20.own_loss", own_loss_by_one_message),
     ("20.own_loss", own_loss_with_an_epsilon),
+    ("20.own_loss", own_loss_of_the_library),
     ("20.check_shares", check_shares_by_norms_and_values),
     ("20.check_shares", check_shares_with_an_empty_rank),
+    ("20.check_shares", check_shares_as_in_the_notebook),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
     ("20.own_loss", own_loss_with_a_small_number, None),
     ("20.check_shares", check_shares_is_finite, None),
+    ("20.check_shares", check_shares_of_three_in_order, "objects on each"),
 ]
 
 test_right_in_an_unusual_form = all_right(RIGHT)
