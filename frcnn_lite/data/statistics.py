@@ -8,6 +8,7 @@ from torch import Tensor
 from frcnn_lite.ops import box_iou
 
 SMALL_BOX = 20.0  # pixels: the smallest twentieth of the boxes should be seen at about this size
+TRAINED_SIDE = 224  # of the pictures that torchvision's backbones were trained on
 SIDES = (96, 416)  # of the longer side of the canvas: what a detector for two CPU cores can still look at
 MULTIPLE = 32  # of every side, so that no stage of a backbone has to round
 MATCH_IOU, MATCHED = 0.5, 0.95  # anchors are enough when this share of the boxes has one that overlaps by this much
@@ -48,6 +49,7 @@ def fit_detector(
     *,
     canvas: tuple[int, int] | None = None,
     anchor_count: int | None = None,
+    least_side: int = SIDES[0],
 ) -> DataFit:
     """The canvas and the anchors that suit pictures and their boxes.
 
@@ -57,16 +59,17 @@ def fit_detector(
         owner: (n,) the picture of each box.
         canvas: (height, width), where it is fixed already.
         anchor_count: how many sizes of anchors, where it is fixed already.
+        least_side: of the longer side of the canvas, see `fit_canvas`.
 
     Raises:
         ValueError: there is no box.
     """
-    canvas = fit_canvas(picture_sizes, boxes, owner) if canvas is None else canvas
+    canvas = fit_canvas(picture_sizes, boxes, owner, least_side) if canvas is None else canvas
     scale = (torch.tensor(canvas, dtype=torch.float64) / picture_sizes).amin(dim=1)
     return DataFit(canvas, fit_anchors(boxes * scale[owner].unsqueeze(1), anchor_count))
 
 
-def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int, int]:
+def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor, least_side: int = SIDES[0]) -> tuple[int, int]:
     """A canvas for pictures: as small as the small boxes allow, as large as `SIDES` allows.
 
     It is wide and high enough for nine pictures in ten.
@@ -75,6 +78,7 @@ def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int
         picture_sizes: (P, 2), height and width.
         boxes: (n, 4) xyxy pixels.
         owner: (n,) the picture of each box.
+        least_side: pixels that the longer side has also where all objects are large.
 
     Returns:
         (height, width).
@@ -84,7 +88,7 @@ def fit_canvas(picture_sizes: Tensor, boxes: Tensor, owner: Tensor) -> tuple[int
     shape = parts.quantile(0.9, dim=0)
     pixel = (shape / parts).amin(dim=1) / longer  # of each picture, on a canvas whose longer side is 1
     side = SMALL_BOX / (_root_area(boxes) * pixel[owner]).quantile(0.05).item() if len(boxes) else SIDES[1]
-    sides = shape * min(max(side, SIDES[0]), SIDES[1])
+    sides = shape * min(max(side, least_side), SIDES[1])
     height, width = (max(MULTIPLE, round(s / MULTIPLE) * MULTIPLE) for s in sides.tolist())
     return height, width
 

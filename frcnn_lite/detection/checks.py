@@ -63,11 +63,16 @@ def check_labels(labels: Array, num_classes: int, *, least: int = 0) -> None:
 
 
 def check_corners(boxes: Array) -> None:
-    """Raises ValueError for boxes (n, 4) without area, as width and height in the place of a corner often are."""
+    """Raises ValueError for boxes (n, 4) without area, as width and height in the place of a corner often are, and for
+    such that are parts of the picture."""
     wrong = (boxes[:, 2:] <= boxes[:, :2]).any(axis=1)
     if wrong.any():
         box = " ".join(f"{number:g}" for number in boxes[wrong][0].tolist())
         raise ValueError(f"`boxes` must be x1 y1 x2 y2 with x1 < x2 and y1 < y2, not width and height, got {box}")
+    if len(boxes) and boxes.max() <= 1:
+        raise ValueError(
+            f"`boxes` must be in pixels, not parts of the picture, got none that ends beyond {boxes.max():g}"
+        )
 
 
 def _may_look(tensor: Tensor) -> bool:

@@ -88,7 +88,10 @@ class Pictures:
             if len(found) == 0:
                 raise _unusable(source, found.defects)
             # The location of these lines, not of the caller's, so that opening the same data again says it once
-            if found.defects:
+            if found.defects and len(found) == len(pictures[:length]) and {d.kind for d in found.defects} == {"empty"}:
+                said = f"{len(found.defects)} of {len(found)} pictures have no objects, and are background"
+                warnings.warn(f"{source}: {said}", stacklevel=1)
+            elif found.defects:
                 left_out = min(length, len(source.names())) - len(found)
                 said = (
                     f"{source} has defects\n{describe_defects(found.defects)}\npictures that are left out: {left_out}"

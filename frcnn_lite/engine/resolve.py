@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from frcnn_lite.data import choose_splits, collate, fit_detector
+from frcnn_lite.data.statistics import SIDES, TRAINED_SIDE
 from frcnn_lite.detection import FasterRCNN, FasterRCNNConfig
 from frcnn_lite.engine.config import TrainConfig
 from frcnn_lite.engine.datasets import Pictures
@@ -146,7 +147,9 @@ def _with_anchors(
     """The detector with anchors for these boxes, one size a level of a pyramid, and the canvas that they are for."""
     kind = next((kind for kind in PYRAMID_LEVELS if model.backbone.startswith(kind)), "")
     levels = PYRAMID_LEVELS.get(kind) if model.fpn else None
-    fit = fit_detector(picture_sizes, boxes, owner, canvas=canvas, anchor_count=levels)
+    # Weights of torchvision's are frozen norms here; what they know of shapes they learned on pictures of one size.
+    least = TRAINED_SIDE if model.norm == "frozen" else SIDES[0]
+    fit = fit_detector(picture_sizes, boxes, owner, canvas=canvas, anchor_count=levels, least_side=least)
     return replace(model, anchor_sizes=fit.anchors.sizes, anchor_ratios=fit.anchors.ratios), fit.canvas
 
 

@@ -57,6 +57,8 @@ def test_the_canvas_keeps_small_boxes_visible_and_proportions():
     assert (height, width) == (256, 320)  # 40 pixels shrink to 20, sides to multiples of 32
     assert fit_canvas(sizes, boxes_of([4.0] * 20, [4.0] * 20), torch.arange(20)) == (320, 416)
     assert fit_canvas(sizes, boxes_of([400.0] * 20, [400.0] * 20), torch.arange(20)) == (64, 96)
+    large = fit_canvas(sizes, boxes_of([400.0] * 20, [400.0] * 20), torch.arange(20), least_side=224)
+    assert large == (160, 224)  # as for weights that were trained on such pictures
     assert fit_canvas(sizes, torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64)) == (320, 416)
 
 

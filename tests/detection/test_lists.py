@@ -91,6 +91,7 @@ def test_torchvisions_own_detector_takes_the_same_call_and_answers_with_the_same
             lambda m, p, t: m(p, [{**t[0], "boxes": t[0]["boxes"].flip(1)}, *t[1:]]),
             "not width and height, got 30 24 6 4",
         ),
+        (lambda m, p, t: m(p, [{**t[0], "boxes": t[0]["boxes"] / 64}, *t[1:]]), "in pixels, not parts of the picture"),
         (lambda m, p, t: m(p, t[0]["boxes"]), "a list of images goes with a list of targets alone"),
         (lambda m, p, t: m(p, t, seeds=torch.zeros(3)), "a list of images goes with a list of targets alone"),
         (lambda m, p, t: m(torch.stack(p[::2]), t), "a list of targets goes with a list of images"),

@@ -71,3 +71,12 @@ def test_workers_and_ranks_share_the_memory_for_finished_pictures(folder, monkey
     assert kept(pictures.train(config)) + kept(pictures.held_out(config, 2)) == 4, "one process, one share"
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert [kept(Pictures().train(replace(config, workers=n))) for n in (0, 1)] == [2, 1]
+
+
+def test_pictures_that_are_empty_on_purpose_are_one_line(tmp_path):
+    pictures = {"a": [("dog", (9, 9, 40, 40))], "b": [], "c": [("dog", (9, 9, 40, 40))]}
+    folder = write_voc(tmp_path / "voc", pictures, {"train": ["a", "b"], "val": ["c"]})
+    with pytest.warns(UserWarning, match="1 of 2 pictures have no objects, and are background$"):
+        resolve(data=f"voc:{folder}")
+    with pytest.warns(UserWarning, match="has defects\nempty: 1"):
+        resolve(data=f"voc:{folder}", handle=("empty=skip",))

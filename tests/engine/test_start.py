@@ -41,6 +41,7 @@ def test_a_detector_of_torchvision_gives_all_but_its_last_layers(detector, folde
     config = engine.resolve(data=f"voc:{folder}", weights=str(detector), steps=20)
     plan = config.model
     assert (plan.backbone, plan.fpn, plan.norm, plan.num_classes) == ("resnet18", True, "frozen", 1)
+    assert max(config.image_size) == 224 > max(engine.resolve(data=f"voc:{folder}").image_size)
     assert plan.anchor_sizes == (32, 64, 128, 256, 512) and (plan.head_width, plan.roi_output_size) == (1024, 7)
     trainer, state = engine.Trainer(config), torch.load(detector, weights_only=True)
     classify = trainer.model.box_head.classify.weight.clone()
