@@ -1,4 +1,4 @@
-"""Where in the picture RoI pooling and RoIAlign look for a box: one panel for each, on one grid of cells."""
+"""Where in the picture RoIAlign looks for a box: a panel for each value of `aligned`, on one grid of cells."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -8,48 +8,37 @@ from torch import Tensor
 
 from course.kit.figures.palette import KIND_COLOURS, blend
 from course.kit.figures.svg import FAINT, INK, PAPER, RULE, Canvas, Figure
-from frcnn_lite.ops import roi_bins
 from frcnn_lite.ops.roi_align import align_weights
 
 SIDE, GAP, TOP, FOOT, STRIDE, POINTS = 256, 24, 84, 78, 16, 2
-POOL, ALIGN = KIND_COLOURS[0], KIND_COLOURS[2]
+COLOUR = KIND_COLOURS[2]
 
 
-def reads_where(
-    box: Sequence[float], aligned: Sequence[bool] = (False, True), bins: int = 2, cells: int = 8, pool: bool = True
-) -> Figure:
-    """Which cells of a map of stride 16 an operator reads for a box `xyxy` in pixels, and how far beside the box.
+def reads_where(box: Sequence[float], aligned: Sequence[bool] = (False, True), bins: int = 2, cells: int = 8) -> Figure:
+    """Which cells of a map of stride 16 RoIAlign reads for a box `xyxy` in pixels, and how far beside the box.
 
-    Cell k stands for the pixels from 16k to 16(k + 1). One panel for RoI pooling, if `pool`, and one for RoIAlign with
-    each value in `aligned`, with 2 x 2 points a bin. The darker a cell, the more it counts.
+    Cell k stands for the pixels from 16k to 16(k + 1). A panel for each value in `aligned`, with 2 x 2 points a bin.
+    The darker a cell, the more it counts.
     Raises ValueError for a box without width or height, or one that leaves the map of `cells` x `cells`.
     """
     x1, y1, x2, y2 = map(float, box)
     if not (0 <= x1 < x2 <= STRIDE * cells and 0 <= y1 < y2 <= STRIDE * cells):
         raise ValueError(f"`box` must lie inside the map of {STRIDE * cells} pixels, got {tuple(box)}")
     rois = torch.tensor([[0.0, x1, y1, x2, y2]])
-    size, panels = SIDE / cells, []
-    if pool:
-        panels.append(_pooled(rois, bins, cells))
-    panels += [_aligned(rois, bins, cells, flag) for flag in aligned]
-    told = [f"{name}: reads {words}, its middle {off}" for name, _, _, _, words, off in panels]
+    size, panels = SIDE / cells, [_aligned(rois, bins, cells, flag) for flag in aligned]
+    told = [f"{name}: reads {words}, its middle {off}" for name, _, _, words, off in panels]
     corners = ", ".join(f"{corner:g}" for corner in box)
     description = f"The box ({corners}) in pixels, on a map of {cells} x {cells} cells. {'; '.join(told)}."
     width = max(GAP + len(panels) * (SIDE + GAP), 550)
     canvas = Canvas(width, TOP + SIDE + FOOT, "What is read for a box", description, at=(GAP, 28))
-    for n, (name, weights, edges, points, words, off) in enumerate(panels):
-        left, colour = GAP + n * (SIDE + GAP), POOL if edges else ALIGN
+    for n, (name, weights, points, words, off) in enumerate(panels):
+        left = GAP + n * (SIDE + GAP)
         canvas.text(left, TOP - 14, name, font_weight="bold")
-        _draw_cells(canvas, left, size, weights, colour)
-        if edges:  # the cells that are read, as one region
-            lefts, tops, rights, bottoms = zip(*edges, strict=True)
-            a, b, c, d = min(lefts), min(tops), max(rights), max(bottoms)
-            place = left + a * size, TOP + b * size, (c - a) * size, (d - b) * size
-            canvas.rect(*place, fill="none", stroke=colour, stroke_width=2.5)
+        _draw_cells(canvas, left, size, weights)
         _draw_box(canvas, left, size / STRIDE, (x1, y1, x2, y2))
         for x, y in points:
-            canvas.circle(left + x * size, TOP + y * size, 3, fill=colour, stroke=PAPER, stroke_width=1)
-        _draw_shift(canvas, left, size, ((x1 + x2) / 2, (y1 + y2) / 2), _middle(weights), colour)
+            canvas.circle(left + x * size, TOP + y * size, 3, fill=COLOUR, stroke=PAPER, stroke_width=1)
+        _draw_shift(canvas, left, size, ((x1 + x2) / 2, (y1 + y2) / 2), _middle(weights))
         canvas.text(left, TOP + SIDE + 20, f"reads {words}", size=12)
         canvas.text(left, TOP + SIDE + 38, f"its middle: {off}", size=12)
     canvas.text(
@@ -62,19 +51,8 @@ def reads_where(
     return canvas.figure()
 
 
-Panel = tuple[str, Tensor, list[tuple[int, int, int, int]], list[tuple[float, float]], str, str]
-
-
-def _pooled(rois: Tensor, bins: int, cells: int) -> Panel:
-    """Name, weight of each cell (H, W), edges of the bins in cells, no points, what is read, how far beside."""
-    _, rows, columns = roi_bins(rois, (cells, cells), bins, bins, 1 / STRIDE)
-    edges = [(a, b, c, d) for (b, d), (a, c) in product(rows[0].tolist(), columns[0].tolist()) if a < c and b < d]
-    weights = torch.zeros(cells, cells)
-    for a, b, c, d in edges:
-        weights[b:d, a:c] = 1
-    high, wide = int(weights.any(1).sum()), int(weights.any(0).sum())
-    words = f"{wide * STRIDE} x {high * STRIDE} pixels ({wide} x {high} cells)"
-    return "RoI pooling", weights, edges, [], words, _beside(rois, weights)
+Panel = tuple[str, Tensor, list[tuple[float, float]], str, str]
+"""Name, weight of each cell (H, W), points in cells, what is read, how far beside the box."""
 
 
 def _aligned(rois: Tensor, bins: int, cells: int, aligned: bool) -> Panel:
@@ -86,7 +64,7 @@ def _aligned(rois: Tensor, bins: int, cells: int, aligned: bool) -> Panel:
     # A coordinate of the map counts from the middle of the first cell, which lies half a cell inside the picture.
     points = [(x1 + s * across[0] + 0.5, y1 + t * across[1] + 0.5) for t, s in product(steps, steps)]
     words = f"{count} x {count} points"
-    return f"RoIAlign, aligned={aligned}", weights, [], points, words, _beside(rois, weights)
+    return f"RoIAlign, aligned={aligned}", weights, points, words, _beside(rois, weights)
 
 
 def _middle(weights: Tensor) -> tuple[float, float]:
@@ -106,11 +84,11 @@ def _beside(rois: Tensor, weights: Tensor) -> str:
     return ", ".join(f"{abs(v):.3g} px {more if v > 0 else less}" for more, less, v in sides if abs(v) >= 0.05)
 
 
-def _draw_cells(canvas: Canvas, left: float, size: float, weights: Tensor, colour: str) -> None:
+def _draw_cells(canvas: Canvas, left: float, size: float, weights: Tensor) -> None:
     greatest = float(weights.max())
     for y, x in product(*map(range, weights.shape)):
         share = 0.45 * float(weights[y, x]) / greatest
-        fill = blend(colour, share) if share > 0.002 else PAPER
+        fill = blend(COLOUR, share) if share > 0.002 else PAPER
         canvas.rect(left + x * size, TOP + y * size, size, size, fill=fill, stroke=RULE, stroke_width=0.7)
 
 
@@ -121,9 +99,7 @@ def _draw_box(canvas: Canvas, left: float, scale: float, box: tuple[float, float
     canvas.rect(*place, fill="none", stroke=INK, stroke_width=1.8, stroke_dasharray="5 4")
 
 
-def _draw_shift(
-    canvas: Canvas, left: float, size: float, box: tuple[float, float], read: tuple[float, float], colour: str
-) -> None:
+def _draw_shift(canvas: Canvas, left: float, size: float, box: tuple[float, float], read: tuple[float, float]) -> None:
     """A cross at the middle of the box, a ring at the middle of what is read, and a line from one to the other."""
     (x, y), (u, v) = ((left + a * size / STRIDE, TOP + b * size / STRIDE) for a, b in (box, read))
     canvas.line(x, y, u, v, stroke=PAPER, stroke_width=5)
@@ -131,4 +107,4 @@ def _draw_shift(
     canvas.line(x - 5, y, x + 5, y, stroke_width=1.8)
     canvas.line(x, y - 5, x, y + 5, stroke_width=1.8)
     canvas.circle(u, v, 6, fill="none", stroke=PAPER, stroke_width=5)
-    canvas.circle(u, v, 6, fill="none", stroke=colour, stroke_width=2.2)
+    canvas.circle(u, v, 6, fill="none", stroke=COLOUR, stroke_width=2.2)
