@@ -43,7 +43,7 @@ def test_numbers_of_both_operators_are_those_of_the_page_that_measured_them():
         for row in ("ours, one set of deltas for all classes", "ours, that and RoI pooling")
     )
     said = re.findall(
-        r"AP50 (0\.\d+), but AP, .* was (0\.\d+) with RoIAlign and (0\.\d+) with RoI pooling", prose("15")
+        r"AP50 (0\.\d+)\), but AP, .* was (0\.\d+) with RoIAlign and (0\.\d+) with RoI pooling", prose("15")
     )
     assert said == [(align[0], align[1], "0.733")] and "0.979 0.733" in page and pool
 
