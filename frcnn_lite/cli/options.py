@@ -61,7 +61,6 @@ def add_fields(parser: Any, fields: Iterable[Field]) -> None:
         text = f"{meaning[0].lower()}{meaning[1:]}".replace("%", "%%")
         keywords: dict[str, Any] = {"help": f"{text} (default: {default})", "metavar": METAVARS.get(field.kind)}
         if field.kind == "bool":
-            text += f", {OWN.lower().removesuffix(': ')} {own}" if own else ""
             keywords = {"help": text, "action": argparse.BooleanOptionalAction}
         elif field.kind == "tuple[str, ...]":
             keywords |= {"action": "append"}

@@ -84,8 +84,8 @@ class FasterRCNNConfig:
     pre_nms_detections: int = 128
     detections: int = 32
     mirrored: bool = False
-    """Look for objects in the mirror image of each picture, too, which takes twice the time. Your own pictures: chosen
-    where training mirrors them."""
+    """Look for objects in the mirror image of each picture, too, which takes twice the time; left out, a run does so if
+    its training mirrors pictures."""
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
