@@ -64,7 +64,8 @@ def resolve(pictures: Pictures | None = None, *, epochs: float | None = None, **
         follows = _from_folder(config, pictures or Pictures(), "image_size" in given)
     elif model.fpn:
         follows = {"model": _with_anchors(model, *_boxes_of_digits(config), config.image_size)[0]}
-    judged = {"mirrored": config.flip > 0}  # a mirror image is only known to a detector that was shown some
+    # A mirror image is only known to a detector that was shown some.
+    judged = {"mirrored": config.flip > 0 or model.mirrored}
     follows["model"] = replace(follows.get("model", model), **{**judged, **chosen})
     if epochs is not None:
         follows["steps"] = steps_in_epochs(epochs, replace(config, **follows))

@@ -20,7 +20,7 @@ RATES = {"lr": 3e-4, "backbone_lr": 0.1}
 CLASSES = ("box_head.classify.", "box_head.regress.")  # the layers that know the classes
 # What a detector of torchvision's may give beside its backbone, as far as it fits, in the order that a picture takes.
 PARTS = {"the pyramid": "backbone.maps.fpn.", "the RPN": "rpn.", "the hidden layers of the head": "box_head.hidden."}
-ROOM = ("num_classes", "proposals", "pre_nms_proposals", "rpn_samples", "roi_samples", "detections")
+OF_THE_DATA = ("num_classes", "mirrored")  # fields of a detector's plan that follow from the new data
 
 
 class Start(NamedTuple):
@@ -43,7 +43,7 @@ def read_start(path: str | Path) -> Start:
     if "config" not in state:
         return Start(dict(RATES), plan_of(state))
     size = state.get("data", {}).get("image_size")
-    known = {field.name for field in fields(FasterRCNNConfig)}.difference(ROOM)
+    known = {field.name for field in fields(FasterRCNNConfig)}.difference(OF_THE_DATA)
     plan = {name: tuple(v) if isinstance(v, list) else v for name, v in state["config"].items() if name in known}
     return Start(RATES | ({"image_size": tuple(size)} if size else {}), plan)
 

@@ -94,6 +94,15 @@ def test_what_follows_from_a_folder(folder):
     assert TrainConfig.from_json(config.to_json()) == config
 
 
+@pytest.mark.filterwarnings("ignore:.*has defects")
+def test_the_mirror_image_is_looked_at_where_training_mirrors(folder):
+    data = f"voc:{folder}"
+    assert resolve(data=data).model.mirrored and not resolve(data=data, flip=0.0).model.mirrored
+    assert not resolve(data=data, mirrored=False).model.mirrored
+    assert not resolve().model.mirrored and resolve(flip=0.5).model.mirrored and resolve(mirrored=True).model.mirrored
+    assert resolve(model=FasterRCNNConfig(mirrored=True)).model.mirrored
+
+
 def test_what_is_chosen_stays(folder):
     data = f"voc:{folder}"
     with pytest.raises(ValueError, match="no_area: 1"):
