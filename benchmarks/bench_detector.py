@@ -3,14 +3,16 @@
 The same backbone, weights, images, anchors and sample counts, both with RoIAlign. First the losses are compared with
 sampling disabled (torchvision samples from the global generator, so its samples cannot be ours); then forward and
 backward are timed in turn, and a ratio is the median over rounds of torchvision's time by ours: 1.50 x means that ours
-takes two thirds. Calls and reads are counted below autograd, in forward and backward, also of the backbone alone, which
-is the same in both; memory is the peak that a virtual GPU counts, weights included.
+takes two thirds. Calls are counted below autograd, in forward and backward, also of the backbone alone, which is the
+same in both. How often a step waits for the device is counted on a virtual GPU, and so is memory: the peak, weights
+included. On a real GPU it is bench_cuda.py that measures.
 """
 
 import argparse
 import copy
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -27,8 +29,6 @@ from frcnn_lite.parallel import reduce_loss
 
 BACKBONE, CLASSES, SIDE, STRIDE = "resnet18", 10, 160, 16
 SIZES, RATIOS = (16.0, 32.0, 64.0, 128.0), (0.5, 1.0, 2.0)
-# Operators that wait for the device: a value, or a shape that depends on values, is wanted on the CPU.
-READS_BACK = ("_local_scalar_dense", "nonzero", "is_nonzero", "masked_select", "unique", "equal", "item")
 
 
 def main() -> None:
@@ -52,10 +52,13 @@ def main() -> None:
         print(f"B={batch}: torchvision {a:.0f} ms, ours {b:.0f} ms, {ratio:.2f} x")
     for batch in (2, 4, 8):
         theirs, ours = models()
-        (a, a_reads), (b, b_reads) = (count(step) for step in steps(batch, theirs, ours))
-        shared, _ = count(backbone_step(batch, ours))
+        a, b = (count(step) for step in steps(batch, theirs, ours))
+        shared = count(backbone_step(batch, ours))
+        with vgpu.virtual_gpus(1, force=True):
+            on_gpu = steps(batch, theirs.to("cuda:0"), ours.to("cuda:0"), device="cuda:0")
+            a_waits, b_waits = (count_waits(step) for step in on_gpu)
         print(
-            f"B={batch}: torchvision {a} calls, {a_reads} reads; ours {b} calls, {b_reads} reads, {b / a:.2f} of them; "
+            f"B={batch}: torchvision {a} calls, {a_waits} waits; ours {b} calls, {b_waits} waits, {b / a:.2f} of them; "
             f"without the {shared} of the backbone {(b - shared) / (a - shared):.2f}"
         )
     a, b = (peak_memory(which, batch=4) for which in (0, 1))
@@ -145,11 +148,12 @@ def backbone_step(batch: int, ours: FasterRCNN) -> Callable[[], None]:
     return step
 
 
-def check_losses() -> None:
+def check_losses(device: str = "cpu") -> None:
     """With every anchor and proposal sampled, both give the same losses; in float64, for the same reason."""
     anchors = (SIDE // STRIDE) ** 2 * len(SIZES) * len(RATIOS)
     theirs, ours = models(rpn_samples=anchors, rpn_positive_fraction=1.0, roi_samples=306, roi_positive_fraction=1.0)
-    both = losses_of(theirs.double(), ours.double(), batch=2, dtype=torch.float64)
+    theirs, ours = (model.to(device, torch.float64) for model in (theirs, ours))
+    both = losses_of(theirs, ours, batch=2, device=device, dtype=torch.float64)
     values = [torch.stack(losses()) for losses in both]
     torch.testing.assert_close(values[1], values[0], rtol=1e-6, atol=1e-9)
     print("losses without sampling are equal to 1e-6:", " ".join(f"{value:.4f}" for value in values[1].tolist()))
@@ -162,23 +166,33 @@ def seconds(step: Callable[[], None]) -> float:
 
 
 class Counter(TorchDispatchMode):
-    """Calls of operators, and those among them that read a value back."""
+    """Calls of operators."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls = self.reads = 0
+        self.calls = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.calls += 1
-        self.reads += func.overloadpacket.__name__ in READS_BACK
         return func(*args, **(kwargs or {}))
 
 
-def count(step: Callable[[], None]) -> tuple[int, int]:
-    """Calls and reads of one step, forward and backward."""
+def count(step: Callable[[], None]) -> int:
+    """Calls of one step, forward and backward."""
     with Counter() as counter:
         step()
-    return counter.calls, counter.reads
+    return counter.calls
+
+
+def count_waits(step: Callable[[], None]) -> int:
+    """How often a step on a GPU, virtual or real, waits for it: also in a copy to it that nobody has pinned."""
+    step()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode(1)
+        step()
+        torch.cuda.set_sync_debug_mode(0)
+    return sum("called a synchronizing" in str(one.message) for one in heard)
 
 
 def peak_memory(which: int, batch: int) -> int:
