@@ -10,6 +10,7 @@ import vgpu
 from frcnn_lite.data import DigitScenes, collate
 from frcnn_lite.detection import FasterRCNNConfig
 from frcnn_lite.engine import TrainConfig, Trainer, load_run, train
+from frcnn_lite.parallel import rows_of_rank
 from frcnn_lite.recipes.determinism import same_bits
 
 # Narrow, since float16 is many times slower than float32 on a processor: no layer is missing.
@@ -62,6 +63,22 @@ def test_losses_are_close_to_those_of_float32(gpus, tmp_path):
         full = train(replace(CONFIG, amp=False), tmp_path / "full", progress=False).losses
         half = train(replace(CONFIG, gpus=gpus), tmp_path / "half", progress=False).losses
     assert half != full and half == pytest.approx(full, rel=0.05)
+
+
+def three_steps(gpus):
+    """Losses and the scale after them; of each rank, where there are ranks."""
+    trainer, scenes = Trainer(replace(CONFIG, gpus=gpus)), DigitScenes("train", 4, size=64)
+    mine = collate([scenes[row] for row in rows_of_rank(4)])
+    return [trainer.take_step(mine)["loss"] for _ in range(3)], trainer.scaler.get_scale()
+
+
+def test_replicas_and_ranks_compute_what_one_gpu_does():
+    with vgpu.virtual_gpus(2):
+        losses, scale = three_steps(1)
+        replicas, ranks = three_steps(2), vgpu.ranks(2)(three_steps)(2)
+    assert ranks[0] == ranks[1]  # the sums of all ranks, and one scale
+    for found, its_scale in (replicas, ranks[0]):
+        assert found == pytest.approx(losses, rel=5e-3) and its_scale == scale
 
 
 @pytest.mark.parametrize("gpus", [0, 2])
