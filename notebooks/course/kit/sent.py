@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 # The names of PyTorch's operators for the collectives that this course counts, those of DTensor among them.
 ALL_REDUCE = {"allreduce_", "all_reduce", "all_reduce_"}
-ALL_GATHER = {"_allgather_base_", "all_gather_into_tensor"}
-REDUCE_SCATTER = {"_reduce_scatter_base_", "reduce_scatter_tensor"}
+ALL_GATHER = {"_allgather_base_", "all_gather_into_tensor", "allgather_"}
+REDUCE_SCATTER = {"_reduce_scatter_base_", "reduce_scatter_tensor", "reduce_scatter_"}
 
 
 class Sent(TorchDispatchMode):

@@ -12,7 +12,7 @@ from course.kit.learn.surroundings import Surroundings, seed_all
 SEED = 0
 BOX = "border:2px solid {};border-radius:4px;padding:0 0.3em;white-space:nowrap"
 DEVICE = re.compile(r"device\(type='cuda', index=(\d)\)")
-TENSOR = re.compile(r"&lt;(?:tensor|array) (\([^)]*\))(?: on cuda:(\d))?&gt;")
+TENSOR = re.compile(r"&lt;(?:tensor|array) (\([^)]*\))(?: on cuda:(\d))?(?: of ([^&]*))?&gt;")
 
 
 def example(exercise: Exercise) -> Card:
@@ -37,7 +37,7 @@ def _drawn(words: str) -> str:
 
 
 def _box(tensor: re.Match[str]) -> str:
-    """Its shape, and under which name its GPU is known, in that GPU's colour; of the CPU the shape alone, in grey."""
-    shape, gpu = tensor.groups()
+    """Its shape and its GPU's name in a frame of the GPU's colour, grey for the CPU; then its numbers, if it shows some."""
+    shape, gpu, numbers = tensor.groups()
     colour, place = (CPU_COLOUR, "") if gpu is None else (gpu_colour(int(gpu)), f" cuda:{gpu}")
-    return f'<span style="{BOX.format(colour)}">{shape}{place}</span>'
+    return f'<span style="{BOX.format(colour)}">{shape}{place}</span>{"" if numbers is None else f" {numbers}"}'

@@ -7,44 +7,58 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import vgpu
 from course.kit.learn.exercise import TODO, Case, show
 from course.kit.learn.peak_memory import peak_bytes
 from course.kit.sent import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Sent
 
-RANKS = 2
 COUNTED = ALL_REDUCE | ALL_GATHER | REDUCE_SCATTER
 
 
 @dataclass(frozen=True)
 class Paid:
-    """The result of an answer, its cost, and the highest cost that is allowed. `unit` names the cost."""
+    """The result of an answer, its cost, and the highest cost that is allowed. `unit` names the cost.
+
+    arguments: what the call has left of its arguments, where it must not change them.
+    """
 
     value: Any
     cost: int
     target: int
     unit: str
+    arguments: Sequence[Any] = ()
 
     def __repr__(self) -> str:
-        return f"{show(self.value)} ({self.unit}: {self.cost:,}, target {self.target:,})"
+        return f"{show(self.value, _first_numbers)} ({self.unit}: {self.cost:,}, target {self.target:,})"
+
+
+def _first_numbers(tensor: Tensor) -> str:
+    """Some of them, so that two tensors of one shape can be told apart."""
+    numbers = [show(number) for number in tensor.flatten()[:3].tolist()]
+    more = ", ..." if tensor.numel() > len(numbers) else ""
+    return f" of {', '.join(numbers)}{more}" if tensor.shape else ""
 
 
 def right_and_cheap(given: Any, expected: Paid) -> bool:
     """Equal to rounding, and within the target; as dear as a wrong answer that is dear itself."""
     torch.testing.assert_close(given.value, expected.value, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(given.arguments, expected.arguments, rtol=0, atol=0)
     return given.cost <= max(given.target, expected.cost)
 
 
 def right_but_dear(cases: Sequence[Case], given: Sequence[Any], reference: Callable[..., Any]) -> bool:
     """Whether all results are right, and some of them cost more than the target."""
     for case, paid in zip(cases, given, strict=True):
-        torch.testing.assert_close(paid.value, case.call(reference).value, rtol=1e-4, atol=1e-5)
+        right = case.call(reference)
+        torch.testing.assert_close(paid.value, right.value, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(paid.arguments, right.arguments, rtol=0, atol=0)
     return any(paid.cost > paid.target for paid in given)
 
 
 class _Collectives(TorchDispatchMode):
-    """Notes the collectives of a rank, and refuses those whose bytes nobody counts here."""
+    """Notes the collectives of a rank. Refuses those whose bytes nobody counts here, and tensors on the CPU."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,15 +69,17 @@ class _Collectives(TorchDispatchMode):
     ) -> Any:
         name = func.overloadpacket.__name__
         if "c10d" in func.namespace and name not in {"wait_tensor", *COUNTED}:
-            known = "all_reduce, all_gather_into_tensor and reduce_scatter_tensor"
+            known = "all_reduce, all_gather, all_gather_into_tensor, reduce_scatter and reduce_scatter_tensor"
             raise RuntimeError(f"{name.strip('_')} is not counted in this puzzle; {known} are")
+        if name in COUNTED and not all(tensor.is_cuda for tensor in tree_leaves(args) if isinstance(tensor, Tensor)):
+            raise RuntimeError(f"{name.strip('_')} got a tensor on the CPU, and NCCL sends tensors on GPUs alone")
         self.calls += name in COUNTED
         return func(*args, **(kwargs or {}))
 
 
 @dataclass(frozen=True)
 class OnRanks(Case):
-    """args: for each argument, what each of the two ranks gets, on its own GPU. The cost is that of the dearer rank.
+    """args: for each argument, what each rank gets, on its own GPU. The cost is that of the dearest rank.
 
     bytes_sent: the target, in bytes that a ring sends; None where the target is one collective.
     """
@@ -71,7 +87,7 @@ class OnRanks(Case):
     bytes_sent: int | None = None
 
     def call(self, function: Callable[..., Any]) -> Any:
-        results = vgpu.ranks(RANKS, backend="gloo")(self._on_rank)(function)
+        results = vgpu.ranks(len(self.args[0]), backend="gloo")(self._on_rank)(function)
         if any(value is TODO for value, _ in results):
             return TODO
         values, costs = [value for value, _ in results], [cost for _, cost in results]
@@ -86,10 +102,11 @@ class OnRanks(Case):
             value = function(*own)
         if value is not TODO:
             value = _numbers(value)
-        return value, collectives.calls if self.bytes_sent is None else sent.bytes_of_each_gpu(RANKS)
+        return value, collectives.calls if self.bytes_sent is None else sent.bytes_of_each_gpu(len(self.args[0]))
 
     def show(self, name: str) -> str:
-        return f"{name}({', '.join(show(argument[0]) for argument in self.args)}) on rank 0"
+        alone = " alone" if len(self.args[0]) == 1 else ""
+        return f"{name}({', '.join(show(argument[0]) for argument in self.args)}) on rank 0{alone}"
 
 
 @dataclass(frozen=True)
@@ -107,8 +124,9 @@ class InMemory(Case):
         peak = peak_bytes(lambda: returned.append(function(*args)))
         if returned[0] is TODO:
             return TODO
-        value = args[0] if returned[0] is None else returned[0]  # what was changed in place
-        return Paid(_numbers(value), peak, self.peak, "bytes at the worst moment")
+        in_place = returned[0] is None or returned[0] is args[0]
+        value, kept = (args[0], args[1:]) if in_place else (returned[0], args)
+        return Paid(_numbers(value), peak, self.peak, "bytes at the worst moment", _numbers(kept))
 
 
 def _on_own_gpu(value: Any) -> Any:

@@ -34,10 +34,24 @@ def point_by_point(a, b):
 
 
 def by_async(gradients):
-    bucket = torch.cat([gradient.reshape(-1) for gradient in gradients]) / 2
+    bucket = torch.cat([gradient.reshape(-1) for gradient in gradients]) / distributed.get_world_size()
     distributed.all_reduce(bucket, async_op=True).wait()
     pieces = bucket.split([gradient.numel() for gradient in gradients])
     return tuple(piece.reshape(gradient.shape) for piece, gradient in zip(pieces, gradients, strict=True))
+
+
+def gathered_lists(x, weight):
+    """By `all_gather`, which takes a list, in place of `all_gather_into_tensor`."""
+    own = x @ weight
+    parts = [torch.empty_like(own) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(parts, own)
+    return torch.cat(parts, dim=1)
+
+
+def wishes_on_the_cpu(total, count, stop):
+    numbers = torch.tensor([total.item(), count.item(), float(stop)])
+    distributed.all_reduce(numbers)
+    return numbers[0] / numbers[1], bool(numbers[2] > 0)
 
 
 def gathered_means(x):
@@ -70,11 +84,13 @@ test_right = all_right(
         ("puzzles.nearest", point_by_point),
         ("puzzles.average_gradients", by_async),
         ("puzzles.batch_statistics", gathered_means),
+        ("puzzles.whole_output", gathered_lists),
     ]
 )
 test_wrong = all_wrong(
     [
         ("puzzles.own_part", broadcasts, None),
+        ("puzzles.loss_and_stop", wishes_on_the_cpu, None),
         ("puzzles.own_part", one_rank_leaves, None),
         (
             "puzzles.chunked_loss",

@@ -1,5 +1,5 @@
 """The number on which process `rank` calls backward() so that DDP's average of the gradients is that of sum(sums) /
-sum(counts).
+sum(counts), and 0 where no process has counted anything.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""The current device right after each event, in the thread of that event. An event is (thread, 'set_device' or 'device'
-or 'enter', k) or (thread, 'exit' or 'cpu' or 'new tensor').
+"""The current device right after each event, in the thread of that event. An event is (thread, 'set_device', k), or
+'device' for a call of `torch.cuda.device(k)`, 'enter' and 'exit' for a `with` of it, 'cpu' or 'new tensor' for work.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""A test that passes for a `loss_of(scores, target, sizes)` that returns the mean loss of all rows, and fails for one
-that does not.
+"""A test that passes for a `loss_of(scores, target, sizes)` that returns the mean cross entropy of all rows, and fails
+for one that does not. `sizes` are the rows of each GPU, of which one may have none.
 """
 
 from collections.abc import Callable, Sequence
@@ -106,8 +106,8 @@ def even_parts(loss_of: LossOf) -> None:
 
 @wrong
 def a_row_for_each(loss_of: LossOf) -> None:
-    """this is how a test ends in which every GPU has a row. With `first=0` the first has none, and the mean of no rows
-    is nan.
+    """this is how a test ends in which every GPU has a row. The first may have none, as where another model
+    fills it, and the mean of no rows is nan.
 
     Source: gpu0_bsz 0 in Link-Li/Balanced-DataParallel issue 8, 2020
     """

@@ -1,5 +1,5 @@
-"""`reports` has (rank, exit code, last line of its log) for each rank of a failed run. Return the rank that the others
-followed.
+"""`reports` has (rank, exit code, last line of its log, with gloo or NCCL) for each rank of a failed run.
+Return the one rank that failed by itself; the others lost a peer, waited for one in vain, or were ended by torchrun.
 """
 
 import re

@@ -22,9 +22,9 @@ hints = (
 def cases(random: Random) -> Sequence[Case]:
     torch.manual_seed(random.randrange(2**31))
     drawn = []
-    for count in (1, 2, 3):
+    for count, ranks in ((1, 2), (2, 2), (3, 2), (2, 1)):
         shapes = [(3, 4), (random.randint(1, 9),), (2, 2, random.randint(1, 9))][-count:]
-        drawn.append(OnRanks(([[torch.randn(shape) for shape in shapes] for _ in range(2)],)))
+        drawn.append(OnRanks(([[torch.randn(shape) for shape in shapes] for _ in range(ranks)],)))
     return drawn
 
 
@@ -55,3 +55,9 @@ def sums(gradients: list[Tensor]) -> list[Tensor]:
     with the number of GPUs.
     """
     return [average * distributed.get_world_size() for average in average_gradients(gradients)]
+
+
+@wrong
+def divided_by_two(gradients: list[Tensor]) -> list[Tensor]:
+    """these are sums, divided by 2. That is the average of two ranks; on one rank it is half of the gradient."""
+    return [total / 2 for total in sums(gradients)]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, distributed
 
 from course.kit.learn.exercise import Case
-from course.kit.learn.puzzle import wrong
+from course.kit.learn.puzzle import also, wrong
 from course.lessons.nbpuzzles.costs import OnRanks, right_and_cheap, right_but_dear
 
 hints = (
@@ -59,3 +59,22 @@ def average_of_the_ranks(x: Tensor) -> tuple[Tensor, Tensor]:
     distributed.all_reduce(both)
     mean, variance = both / distributed.get_world_size()
     return mean, variance
+
+
+@also(average_of_the_ranks)
+def average_of_means_and_squares(x: Tensor) -> tuple[Tensor, Tensor]:
+    both = torch.stack([x.mean(0), x.square().mean(0)])
+    distributed.all_reduce(both)
+    mean, square = both / distributed.get_world_size()
+    return mean, square - mean.square()
+
+
+@wrong
+def one_row_less(x: Tensor) -> tuple[Tensor, Tensor]:
+    """the sum of squares is divided by one row less. Batch normalisation divides by the number of rows; its *running*
+    variance alone is divided by one less.
+    """
+    mean, variance = batch_statistics(x)
+    rows = x.new_tensor(len(x))
+    distributed.all_reduce(rows)
+    return mean, variance * rows / (rows - 1)

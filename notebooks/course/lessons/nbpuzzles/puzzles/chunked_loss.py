@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course.kit.learn.exercise import Case
-from course.kit.learn.puzzle import wrong
+from course.kit.learn.puzzle import also, wrong
 from course.lessons.nbpuzzles.costs import InMemory, right_and_cheap, right_but_dear
 
 hints = (
@@ -24,7 +24,7 @@ hints = (
 def cases(random: Random) -> Sequence[Case]:
     torch.manual_seed(random.randrange(2**31))
     drawn = []
-    for words, width, vocabulary in ((64, 8, 500), (32, 4, 1000), (4 * random.randint(5, 99), 4, 700)):
+    for words, width, vocabulary in ((66, 8, 500), (32, 4, 1000), (4 * random.randint(9, 99) + 1, 4, 700)):
         hidden, weight = torch.randn(words, width), torch.randn(vocabulary, width)
         labels = torch.randint(vocabulary, (words,))
         drawn.append(InMemory((hidden, weight, labels), peak=10 * words // 4 * vocabulary))
@@ -53,3 +53,22 @@ def all_logits(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
 def not_divided(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
     """this is a sum of means of the chunks. Add up sums, and divide by the number of words once."""
     return chunked_loss(hidden, weight, labels) * 4
+
+
+@wrong
+def mean_of_means(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    """this is the mean of the chunks' means. The last chunk can have fewer words, which weigh more. Add up sums."""
+    pairs = zip(hidden.chunk(4), labels.chunk(4), strict=True)
+    return torch.stack([F.cross_entropy(some @ weight.T, wanted) for some, wanted in pairs]).mean()
+
+
+@wrong
+def the_rest_is_left_out(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    """words are left out where their number does not divide by four."""
+    size = len(hidden) // 4
+    return chunked_loss(hidden[: 4 * size], weight, labels[: 4 * size])
+
+
+@also(the_rest_is_left_out)
+def divided_by_all(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    return the_rest_is_left_out(hidden, weight, labels) * (len(labels) // 4 * 4) / len(labels)

@@ -40,6 +40,14 @@ def with_new_tensors(average: Tensor, weights: Tensor) -> None:
 
 
 @wrong
+def the_weights_are_changed(average: Tensor, weights: Tensor) -> None:
+    """the average is right, and `weights` is a tenth of what it was. They are the weights of the model, which trains on
+    with them.
+    """
+    average.mul_(0.9).add_(weights.mul_(0.1))
+
+
+@wrong
 def the_factors_exchanged(average: Tensor, weights: Tensor) -> None:
     """the factors are exchanged here: this average keeps a tenth of what it was, so it hardly averages."""
     average.lerp_(weights, 0.9)

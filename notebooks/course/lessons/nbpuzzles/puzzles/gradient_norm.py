@@ -40,8 +40,8 @@ agree = right_and_cheap
 
 @wrong(recognise=lambda cases, given: right_but_dear(cases, given, gradient_norm))
 def gathered_first(parts: list[Tensor]) -> Tensor:
-    """the norm is right, and more was sent than one number. Whoever gathers the gradients first gives up what sharding
-    has saved: each rank holds all of them for a moment.
+    """the norm is right, and more was sent than one number. Add up the squares of all parts of a rank first. (Whoever
+    gathers the gradients gives up what sharding has saved: each rank holds all of them for a moment.)
     """
     own = torch.cat(parts)
     whole = own.new_empty(len(own) * distributed.get_world_size())
@@ -65,5 +65,13 @@ def sum_of_norms(parts: list[Tensor]) -> Tensor:
     the root at the end.
     """
     norm = torch.cat(parts).norm()
+    distributed.all_reduce(norm)
+    return norm
+
+
+@wrong
+def norms_of_the_parts_added(parts: list[Tensor]) -> Tensor:
+    """this is a sum of the norms of all parts. Add up squares, and take the root at the end."""
+    norm = torch.stack([part.norm() for part in parts]).sum()
     distributed.all_reduce(norm)
     return norm

@@ -1,5 +1,5 @@
 """For each point of `a`, shape (n, 3), return the number of the nearest point of `b`, shape (m, 3). Target: at the
-worst moment the bytes of two and a half times n x m distances, and not those of n x m x 3 differences.
+worst moment two and a half times the bytes of n x m distances. (All differences have three times as many numbers.)
 """
 
 from collections.abc import Sequence

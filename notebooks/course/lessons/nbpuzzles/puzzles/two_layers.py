@@ -63,3 +63,19 @@ def own_summand(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
 def average(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """this is the average over the ranks. The ranks hold summands of the result, so their sum is wanted."""
     return two_layers(x, first, second) / distributed.get_world_size()
+
+
+@wrong
+def relu_after_the_sum(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """this is `relu` of the sum. It belongs between the layers, where each rank applies it to its own hidden units."""
+    y = x @ first @ second
+    distributed.all_reduce(y)
+    return y.relu()
+
+
+@wrong
+def no_relu(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """this is what comes out without `relu`."""
+    y = x @ first @ second
+    distributed.all_reduce(y)
+    return y

@@ -50,8 +50,8 @@ agree = right_and_cheap
 
 @wrong(recognise=lambda cases, given: right_but_dear(cases, given, whole_output))
 def the_weight_first(x: Tensor, weight: Tensor) -> Tensor:
-    """the result is right, and more was sent than it has bytes. The weight is the larger one of the two here, so what
-    is computed from it is gathered.
+    """the result is right, and too much was sent. Gather what is small, the products and not the weight; and gather,
+    because an `all_reduce` of columns beside zeros sends twice as much.
     """
     return x @ _joined(weight)
 
@@ -71,3 +71,14 @@ def along_the_rows(x: Tensor, weight: Tensor) -> Tensor:
     rows = own.new_empty(len(own) * distributed.get_world_size(), own.shape[1])
     distributed.all_gather_into_tensor(rows, own)
     return rows
+
+
+@wrong
+def reshaped(x: Tensor, weight: Tensor) -> Tensor:
+    """these are the right numbers in wrong places. `view` keeps the order of the memory, in which the columns of a rank
+    follow each other; a transpose, or `cat(dim=1)`, puts them beside each other.
+    """
+    own = (x @ weight).contiguous()
+    rows = own.new_empty(len(own) * distributed.get_world_size(), own.shape[1])
+    distributed.all_gather_into_tensor(rows, own)
+    return rows.view(len(x), -1)
