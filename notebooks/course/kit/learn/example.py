@@ -37,7 +37,7 @@ def _drawn(words: str) -> str:
 
 
 def _box(tensor: re.Match[str]) -> str:
-    """Its shape and its GPU's name in a frame of the GPU's colour, grey for the CPU; then its numbers, if it shows some."""
+    """Its shape and its GPU's name in a frame of that GPU's colour, grey for the CPU; then its numbers, if shown."""
     shape, gpu, numbers = tensor.groups()
     colour, place = (CPU_COLOUR, "") if gpu is None else (gpu_colour(int(gpu)), f" cuda:{gpu}")
     return f'<span style="{BOX.format(colour)}">{shape}{place}</span>{"" if numbers is None else f" {numbers}"}'

@@ -27,9 +27,9 @@ RIGHT = [
     ("04.current_device", lambda events: [torch.device("cuda", k) for k in current_device(events)]),
     ("04.current_device", lambda events: tuple(f"cuda:{k}" for k in current_device(events))),
     ("04.bring_to", lambda layer, array: torch.as_tensor(array, device=layer.weight.device)),
-    ("04.bring_to", lambda layer, array: layer.weight.new_tensor(array)),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
+    ("04.bring_to", lambda layer, array: layer.weight.new_tensor(array), "with the layer s dtype"),
     ("04.same_on_two_gpus", on_the_whole_copy, "in evaluation"),
     ("04.current_device", lambda events: None, None),
     ("04.bring_to", where_its_bias_is, None),

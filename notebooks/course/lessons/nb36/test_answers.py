@@ -33,10 +33,10 @@ RIGHT = [
     ("36.one_forward_one_backward", by_pattern),
     ("36.one_forward_one_backward", lambda *given: tuple(by_pattern(*given))),
     ("36.accumulate", weighted_means),
-    ("36.accumulate", one_sum),
     ("36.accumulate", row_by_row),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
+    ("36.accumulate", one_sum, "all at once"),
     (
         "36.one_forward_one_backward",
         lambda stage, stages, batches: by_pattern(stages - 1 - stage, stages, batches),

@@ -95,7 +95,7 @@ class _Watched(Case):
 def cases(random: Random) -> Sequence[Case]:
     """Chunks on two GPUs, in either order; in the first call each module waits for all others."""
     cases = []
-    for k, count in enumerate((2, 2, 1, random.randint(3, 4))):
+    for k, count in enumerate((3, 2, 1, random.randint(3, 4))):
         devices = [torch.device("cuda", (gpu + k) % 2) for gpu in range(count)]
         rows = [random.randint(2, 9) for _ in devices]
         chunks = [torch.full((n,), random.randint(1, 99), device=at) for n, at in zip(rows, devices, strict=True)]

@@ -1,5 +1,5 @@
-"""The array as a tensor on the device, a GPU or the CPU, where `layer`, an `nn.Linear` of your model or of a replica,
-has its weight.
+"""The array as a tensor of the same dtype, on the device, a GPU or the CPU, where `layer`, an `nn.Linear` of your model
+or of a replica, has its weight.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,11 +71,11 @@ def cases(random: Random) -> Sequence[Case]:
         layer = _Layer(width, 1, bias=width % 2 == 0).cuda()  # noqa: FL001 any GPU
         for each in (layer, *_replicas(layer), _Layer(width, 1)):
             cases += [_Entered((each, array), current=current) for current in (0, 1)]
-    return cases
+    return [*cases, _Entered((layer, np.arange(4)))]  # labels
 
 
 def _same_place(given: Any, expected: Tensor) -> bool:
-    return given.device == expected.device and torch.equal(given, expected)
+    return (given.device, given.dtype) == (expected.device, expected.dtype) and torch.equal(given, expected)
 
 
 agree = _same_place
@@ -121,3 +121,11 @@ def cuda_0_for_all(layer: nn.Linear, array: np.ndarray) -> Tensor:
     Source: csuhan/s2anet issue 136, 2022
     """
     return torch.from_numpy(array).to("cuda:0")  # noqa: FL004 the mistake itself
+
+
+@wrong
+def with_the_layer_s_dtype(layer: nn.Linear, array: np.ndarray) -> Tensor:
+    """this is what `.to(tensor)` gives, or `new_tensor`: the device of that tensor and its dtype as well. Labels become
+    floats. Name the device alone.
+    """
+    return torch.from_numpy(array).to(layer.weight)

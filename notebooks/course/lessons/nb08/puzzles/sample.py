@@ -57,6 +57,9 @@ class Dealt:
                 return TOO_MANY
         if self.pictures >= MANY and self.epochs[0] == self.epochs[1]:
             return SAME_ORDER
+        shares = len(self.epochs[0]) > 1 and self.pictures >= MANY
+        if shares and all({*a} == {*b} for a, b in zip(*self.epochs, strict=True)):
+            return OWN_SHARE
         if any(self._has_one_step(ranks_of) for ranks_of in self.epochs):
             return NO_SHUFFLE
         return RESEEDED if self.draws else ""
@@ -80,7 +83,7 @@ ALL, UNEVEN, NOT_AGAIN = "all on each rank", "uneven", "different when asked aga
 LEFT_OUT, APART, TOO_MANY, SAME_ORDER = "left out", "shuffled apart", "too many", "the same order"
 
 
-NO_SHUFFLE, RESEEDED = "no shuffle", "reseeded"
+NO_SHUFFLE, RESEEDED, OWN_SHARE = "no shuffle", "reseeded", "own share"
 
 
 MANY = 6  # of so many pictures a shuffle is hardly the same twice, or in order
@@ -216,6 +219,15 @@ def the_same_order(pictures: int, world_size: int, rank: int, epoch: int) -> lis
 @also(the_same_order)
 def in_order(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
     return [picture % pictures for picture in range(rank, pictures + -pictures % world_size, world_size)]
+
+
+@wrong(recognise=partial(_first_fault, OWN_SHARE))
+def each_its_own_share(pictures: int, world_size: int, rank: int, epoch: int) -> list[int]:
+    """each rank has the same pictures in every epoch, in a new order. Shuffle all pictures, and divide them afterwards:
+    otherwise the same pictures always meet in a batch.
+    """
+    own = in_order(pictures, world_size, rank, epoch)
+    return [own[k] for k in _shuffled(len(own), epoch)]
 
 
 @wrong(recognise=partial(_first_fault, NO_SHUFFLE))

@@ -66,7 +66,8 @@ def check_scores(make: Make) -> None:
 @wrong
 def a_test_that_passes_on_the_bug(make: Make) -> None:
     """this is how a test ends that no net fails. It calls the wrapped net first, whose replicas make a tensor each and
-    are thrown away; or it has one row, which goes to one GPU; or it compares no numbers of two GPUs.
+    are thrown away; or it has one row, which goes to one GPU; or it compares no numbers of two GPUs; or
+    it catches the error.
     """
     net, x = make().cuda(), torch.randn(9, 16).cuda()
     wrapped = nn.DataParallel(net, [0, 1])(x)

@@ -1,9 +1,10 @@
-"""True where every tensor of `found` agrees with that of `wanted`: no entry is off by more than 1e-5 of the largest
-entry of that tensor.
+"""True where every tensor of `found` agrees with its one of `wanted`: no entry is off by more than 1e-5 of the entry of
+`wanted` that is largest in size. False where one is missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,8 +21,8 @@ hints = (
 
 
 def same_gradients(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    pairs = zip(found, wanted, strict=True)
-    return all(
+    pairs = zip(found, wanted, strict=False)
+    return len(found) == len(wanted) and all(
         mine.shape == its.shape and bool((mine - its).abs().max() <= 1e-5 * its.abs().max()) for mine, its in pairs
     )
 
@@ -42,7 +43,18 @@ def cases(random: Random) -> Sequence[Case]:
         if k == 5:  # rounding in proportion to every entry
             found = [w * (1 + 1e-6) for w in wanted]
         cases.append(Case((found, wanted)))
-    return cases + [Case(pair) for pair in _hidden_differences(generator)]
+    missing = _Refused((cases[0].args[0][:1], cases[0].args[1]))
+    return [*cases, *map(Case, _hidden_differences(generator)), missing]
+
+
+class _Refused(Case):
+    """A pair of lists of which one is too short: an error, as `zip(strict=True)` raises it, is as good as False."""
+
+    def call(self, function: Callable[..., Any]) -> Any:
+        try:
+            return super().call(function)
+        except ValueError:
+            return False
 
 
 def _hidden_differences(generator: torch.Generator) -> list[tuple[list[Tensor], list[Tensor]]]:
@@ -74,6 +86,26 @@ def bit_for_bit(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
     return all(torch.equal(mine, its) for mine, its in zip(found, wanted, strict=True))
 
 
+@wrong(recognise=lambda cases, given: _as_allclose(cases, given))
+def allclose(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
+    """this is `torch.allclose`, which measures every entry against itself and allows 1e-8 besides, or what you say. One
+    such number is too strict for large tensors or blind for small ones.
+    """
+    pairs = zip(found, wanted, strict=True)
+    return all(mine.shape == its.shape and torch.allclose(mine, its) for mine, its in pairs)
+
+
+def _as_allclose(cases: Sequence[Case], given: Sequence[object]) -> bool:
+    """As it judges with some absolute tolerance, also where a missing tensor makes `zip` stop early."""
+    tolerances = (1e-8, 1e-7, 1e-6, 1e-5)
+    pairs = [case.args for case in cases if len(case.args[0]) == len(case.args[1])]
+    kept = [one for case, one in zip(cases, given, strict=True) if len(case.args[0]) == len(case.args[1])]
+    return any(
+        kept == [all(torch.allclose(a, b, atol=atol) for a, b in zip(*pair, strict=True)) for pair in pairs]
+        for atol in tolerances
+    )
+
+
 @wrong
 def a_tenth_is_close_enough(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
     """a difference of a tenth passes here. A row that is counted twice in a batch of twenty stays below that.
@@ -103,8 +135,8 @@ def one_scale_for_all_tensors(found: Sequence[Tensor], wanted: Sequence[Tensor])
 
 @wrong
 def a_quotient(found: Sequence[Tensor], wanted: Sequence[Tensor]) -> bool:
-    """this is what a quotient gives. For a tensor of zeros, as a unit that never fires has it, 0 / 0 is NaN and below
-    no bound: multiply the bound instead.
+    """this is what a quotient gives, or a `<` without `=`. In a tensor of zeros, as a unit that never fires has it,
+    0 / 0 is NaN and 0 is not below 0: multiply the bound, and allow a difference that equals it.
     """
     pairs = zip(found, wanted, strict=True)
     return all(bool((mine - its).abs().max() / its.abs().max() <= 1e-5) for mine, its in pairs)

@@ -1,4 +1,6 @@
-"""Leave in `net` the gradient of the mean cross-entropy over all rows, while only `size` rows at a time go through."""
+"""Leave in `net`, which has no gradient yet, that of the mean cross-entropy over all rows. Only `size` rows at a time
+go through, and back.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from course.kit.learn.exercise import TODO, Case
-from course.kit.learn.puzzle import wrong
+from course.kit.learn.puzzle import also, wrong
 
 hints = (
     "Gradients add up, and so do sums of losses. What do all rows have in common?",
@@ -22,7 +24,7 @@ hints = (
 
 @dataclass(frozen=True)
 class Left:
-    """What a call leaves: the gradient, and whether more rows came through the net at once than are allowed."""
+    """What a call leaves: the gradient, and whether the activations of more rows were kept at once than are allowed."""
 
     gradient: tuple[float, ...]
     too_many: bool
@@ -33,13 +35,20 @@ class Left:
 
 
 class _Net(nn.Linear):
-    """A classifier of three numbers that notes the most rows it has got at once."""
+    """A classifier of three numbers that notes the most rows that it has got and that have not gone back yet."""
 
-    most = 0
+    most = under_way = 0
 
     def forward(self, rows: Tensor) -> Tensor:
-        self.most = max(self.most, len(rows))
-        return super().forward(rows)
+        out = super().forward(rows)
+        if out.requires_grad:
+            self.under_way += len(rows)
+            self.most = max(self.most, self.under_way)
+            out.register_hook(lambda gradient: self._went_back(len(rows)))
+        return out
+
+    def _went_back(self, rows: int) -> None:
+        self.under_way -= rows
 
 
 class _Batch(Case):
@@ -122,8 +131,16 @@ def divided_by_the_size(net, rows, labels, size):
 
 @wrong
 def all_at_once(net, rows, labels, size):
-    """the gradient is right, and all rows have gone through the net at once, so their activations were all kept."""
+    """the gradient is right, and the activations of all rows were kept at once: all rows went through the net together,
+    or no piece went back before the next one came.
+    """
     cross_entropy(net(rows), labels).backward()
+
+
+@also(all_at_once)
+def one_backward_at_the_end(net, rows, labels, size):
+    pieces = zip(rows.split(size), labels.split(size), strict=True)
+    (sum(cross_entropy(net(some), those, reduction="sum") for some, those in pieces) / len(rows)).backward()
 
 
 @wrong
