@@ -26,7 +26,6 @@ STYLES: dict[str, tuple[str, str | None]] = {
     "where nobody has looked": (INK, None),
     "found": (WINE, None),
     "as written": (WINE, None),
-    "repaired": (TEAL, None),
 }
 THIN = {"anchor", "proposal", "background", "object"}  # many of a kind: lines without a rim
 Numbers = ArrayLike | torch.Tensor  # a tensor may lie on any device

@@ -46,7 +46,7 @@ def test_of_two_gpus_one_is_wrong_in_every_step(names):
     for _ in range(5):
         found = wrong_digits(lambda digits: nn.DataParallel(Layer(names["Moved"]))(digits, HALVES))
         assert found in ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9])
-    assert says("16", "half of the batch trains the wrong cells")
+    assert says("16", "Half of the batch trains the wrong cells")
 
 
 def test_gradcheck_calls_forward_128_times_more(names):

@@ -10,24 +10,14 @@ MISSING = (128, 128)  # height and width of the grey that stands for a picture w
 LEAST = 1.0  # pixels: a box without width is drawn as a line
 
 
-def annotated_panel(picture: Picture, caption: str, repaired: Picture | None = None) -> Panel:
+def annotated_panel(picture: Picture, caption: str) -> Panel:
     """The boxes that an annotation names, with their names; the part that lies beyond the picture is not seen.
 
-    A box with a coordinate that is not a number cannot be drawn. `repaired`: the same picture with other boxes; then
-    only the boxes that one of the two has alone are drawn as written, and all of the repaired ones.
+    A box with a coordinate that is not a number cannot be drawn.
     """
-    image = _image(picture)
-    old, new = _shown(picture), _shown(repaired) if repaired else []
-    if repaired:
-        old = [entry for entry in old if entry not in new]
-    boxes, tags = {"as written": _rows(old)}, {"as written": [] if repaired else [name for name, _ in old]}
-    if repaired:
-        boxes["repaired"], tags["repaired"] = _rows(new), [name for name, _ in new]
-    return Panel(image, caption, boxes, tags)
-
-
-def _rows(entries: list[tuple[str, list[float]]]) -> NDArray:
-    return np.array([box for _, box in entries], dtype=float).reshape(-1, 4)
+    shown = _shown(picture)
+    boxes = np.array([box for _, box in shown], dtype=float).reshape(-1, 4)
+    return Panel(_image(picture), caption, {"as written": boxes}, {"as written": [name for name, _ in shown]})
 
 
 def _shown(picture: Picture) -> list[tuple[str, list[float]]]:

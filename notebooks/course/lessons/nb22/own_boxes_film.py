@@ -1,4 +1,4 @@
-"""A training on the repaired folder of notebook 22, filmed: what the detector finds in held-out pictures, and when.
+"""Trainings on the repaired folder of notebook 22, filmed: what the detector finds in held-out pictures, and when.
 
     cd notebooks && python -m course own_boxes_film     # writes checkpoints/own_boxes_film.json anew
 
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import torch
+from torch import Tensor
 
 from course.kit.files import CHECKPOINTS, NOTEBOOKS
 from course.kit.training_film import Moment, restored, to_store
@@ -24,13 +26,39 @@ from frcnn_lite.engine.runs import Record
 from frcnn_lite.whole_file import whole_file
 
 FILE = CHECKPOINTS / "own_boxes_film.json"
-MOMENTS = (60, 300, 1200)
-SHOWN = 4  # held-out pictures whose detections are kept
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PLANS: dict[str, dict[str, Any]] = {
+    "scratch": {"flip": 0.0},
+    "weights": {
+        "flip": 0.0,
+        "weights": str(CHECKPOINTS / "digits.pt"),
+        "lr": 3e-3,
+        "backbone_lr": 0.1,
+        "warmup_steps": 10,
+        "batch_size": 4,
+    },
+}
+MOMENTS = {"scratch": (60, 300, 1200), "weights": (60,)}
+SHOWN = 3  # held-out pictures whose detections are kept
 
 
-def read(file: Path = FILE) -> list[Moment]:
-    """The stored moments, in order."""
-    return [restored(*moment) for moment in json.loads(file.read_text(encoding="utf-8"))["moments"]]
+def read(file: Path = FILE) -> dict[str, list[Moment]]:
+    """The stored moments of each run, in order; labels are digits."""
+    runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
+    return {name: [restored(*moment) for moment in moments] for name, moments in runs.items()}
+
+
+def examples(config: engine.TrainConfig) -> tuple[list[Tensor], list[tuple[Tensor, Tensor]]]:
+    """The held-out pictures of which detections are stored, (3, H, W) uint8, and their boxes and digits."""
+    scenes = engine.Pictures().held_out(config, SHOWN)
+    digits = torch.tensor(_digits(config.class_names))
+    shown = [scenes[k] for k in range(SHOWN)]
+    return [scene.image for scene in shown], [(scene.boxes, digits[scene.labels]) for scene in shown]
+
+
+def _digits(class_names: Sequence[str]) -> list[int]:
+    """The digit of each label."""
+    return [WORDS.index(name) if name in WORDS else int(name) for name in class_names]
 
 
 def repaired_folder(folder: Path) -> Path:
@@ -47,17 +75,21 @@ def repaired_folder(folder: Path) -> Path:
     return folder
 
 
-def film(folder: Path, moments: Sequence[int] = MOMENTS) -> list[list[Any]]:
+def film(folder: Path, plan: dict[str, Any], moments: Sequence[int]) -> list[list[Any]]:
     """One run on the CPU, as plain data: stopped at each of `moments`, judged, and gone on with."""
     pictures = engine.Pictures()
-    config = engine.resolve(pictures, data=f"voc:{folder}", steps=moments[-1])
+    config = engine.resolve(pictures, data=f"voc:{folder}", steps=moments[-1], **plan)
     held_out, kept = pictures.held_out(config), []
-    for moment in moments:
-        engine.train(replace(config, test_images=0), folder / "run", resume="auto", on_step=_StopAt(moment))
-        judged = engine.judge(engine.load_run(folder / "run").model, held_out)
-        score = engine.average_precision(judged, config.class_names)
-        kept.append([moment, round(score.AP, 4), round(score.AP50, 4), [to_store(one) for one in judged[:SHOWN]]])
-        print(f"step {moment}: AP {score.AP:.3f}, AP50 {score.AP50:.3f}", flush=True)
+    digits = _digits(config.class_names)
+    with tempfile.TemporaryDirectory() as run:
+        for moment in moments:
+            engine.train(replace(config, test_images=0), Path(run) / "run", resume="auto", on_step=_StopAt(moment))
+            judged = engine.judge(engine.load_run(Path(run) / "run").model, held_out)
+            score = engine.average_precision(judged, config.class_names)
+            found = [to_store(one) for one in judged[:SHOWN]]
+            found = [[boxes, scores, [digits[label] for label in labels]] for boxes, scores, labels in found]
+            kept.append([moment, round(score.AP, 4), round(score.AP50, 4), found])
+            print(f"step {moment}: AP {score.AP:.3f}, AP50 {score.AP50:.3f}", flush=True)
     return kept
 
 
@@ -76,7 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m course own_boxes_film", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=FILE, help="where to write it; a file that is there is replaced")
     out = parser.parse_args(arguments).out
+    runs = {}
     with tempfile.TemporaryDirectory() as place:
-        moments = film(repaired_folder(Path(place) / "digits"))
+        folder = repaired_folder(Path(place) / "digits")
+        for name, plan in PLANS.items():
+            if name == "weights":  # whose classes are not those of the folder
+                voc_folder.rename(folder, WORDS)
+            runs[name] = film(folder, plan, MOMENTS[name])
     with whole_file(out, replace=True) as partial:
-        partial.write_text(json.dumps({"command": parser.prog, "moments": moments}) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps({"command": parser.prog, "runs": runs}) + "\n", encoding="utf-8")

@@ -34,13 +34,6 @@ def test_a_box_without_width_is_a_line(file):
     assert box == [7, 5, 8, 30]
 
 
-def test_what_was_repaired_stands_beside_what_was_written(file):
-    same, old, new = ("cat", (4.0, 5.0, 20.0, 30.0)), ("dog", (1.0, 1.0, 1.0, 9.0)), ("dog", (1.0, 1.0, 8.0, 9.0))
-    panel = annotated_panel(picture(file, same, old), "one", picture(file, same, new))
-    assert panel.rows("as written").tolist() == [[1, 1, 2, 9]] and panel.tags["as written"] == []
-    assert panel.rows("repaired").tolist() == [list(same[1]), list(new[1])] and panel.tags["repaired"] == ["cat", "dog"]
-
-
 def test_a_picture_that_cannot_be_decoded_is_grey(file):
     file.write_bytes(file.read_bytes()[:60])
     assert set(np.unique(annotated_panel(picture(file), "one").values)) == {208}

@@ -54,21 +54,9 @@ def faults_of_two_zeros(annotated, image, objects, class_names):
     return faults(size, image, objects, class_names)
 
 
-def check_reader_with_parts(read):
-    """VOC's annotations of people have parts with boxes of their own, which are not the object's."""
-    text = (
-        "<annotation><object><name>a</name><bndbox><ymin>7</ymin><xmin>60</xmin><ymax>41</ymax><xmax>94</xmax></bndbox>"
-        "<part><name>head</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></part></object>"
-        "<object><name>b</name><bndbox><xmin>11</xmin><ymin>22</ymin><xmax>33</xmax><ymax>55</ymax></bndbox></object>"
-        "</annotation>"
-    )
-    assert [(n, tuple(box)) for n, box in read(text)] == [("a", (59, 6, 94, 41)), ("b", (10, 21, 33, 55))]
-
-
 RIGHT = [
     ("22.culprits", culprits_by_numpy),
     ("22.faults", faults_with_a_set),
-    ("22.check_reader", check_reader_with_parts),
 ]
 WRONG = [  # with the name of the mistake, None where it has none
     ("22.culprits", culprits_without_minus_infinity, None),

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course.lessons.nb22.voc_folder import add, edit, plant_faults, remove, rescale, write_voc
+from course.lessons.nb22.voc_folder import add, edit, plant_faults, remove, rename, rescale, write_voc
 from frcnn_lite.data import AnnotatedPictures, DataSource, DigitScenes
 
 SCENES = DigitScenes("train", 8, size=64)
@@ -81,3 +81,11 @@ def test_what_is_removed_is_gone(tmp_path):
     write_voc(tmp_path, SCENES)
     remove(tmp_path, "0004")
     assert written(tmp_path).keys() == {f"000{k}" for k in (0, 1, 2, 3, 5, 6, 7)} and len(read(tmp_path)) == 7
+
+
+def test_digits_are_called_by_words(tmp_path):
+    write_voc(tmp_path, SCENES)
+    before = written(tmp_path)
+    rename(tmp_path, [f"digit {k}" for k in range(10)])
+    for name, picture in written(tmp_path).items():
+        assert [thing.name for thing in picture.objects] == [f"digit {thing.name}" for thing in before[name].objects]

@@ -101,6 +101,15 @@ def rescale(folder: Path, name: str, factor: float) -> None:
     tree.write(file)
 
 
+def rename(folder: Path, words: Sequence[str]) -> None:
+    """In every annotation, call the digits by their words: 0 by the first, and so on."""
+    for file in sorted((folder / "Annotations").glob("*.xml")):
+        tree, _ = _open(folder, file.stem)
+        for element in tree.iterfind("object/name"):
+            element.text = words[int(element.text or "")]
+        tree.write(file)
+
+
 def remove(folder: Path, name: str) -> None:
     """Take a picture and its annotation out of the folder."""
     (folder / "JPEGImages" / f"{name}.png").unlink()
