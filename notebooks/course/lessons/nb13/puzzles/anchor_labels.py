@@ -43,6 +43,16 @@ agree = same_answer
 
 
 @wrong
+def the_best_of_all_boxes(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    """this is what a comparison with the maximum of all overlaps gives. Each box has a best anchor of its own: take the
+    maximum over `dim=1`.
+    """
+    labels = no_rescue(iou, positive_iou, negative_iou)
+    labels[((iou == iou.max()) & (iou > 0)).any(dim=0)] = 1
+    return labels
+
+
+@wrong
 def background_last(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
     """here a rescued anchor whose IoU is below `negative_iou` is background after all. That comes of writing the
     background last, or of a rescue with a threshold of its own. A small box may have no better anchor, and then it has
@@ -58,7 +68,8 @@ def background_last(iou: Tensor, positive_iou: float, negative_iou: float) -> Te
 @wrong
 def padding_has_a_best_anchor(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
     """a padded box overlaps every anchor by 0, and 0 is also its maximum: `iou == iou.amax(...)` holds for all, and
-    every anchor becomes positive; `argmax` names the first one. Ask for more than 0.
+    every anchor becomes positive; `argmax` names the first
+    one (and of several equal ones one alone). Ask for more than 0.
 
     Source: padding takes part in the loss: jwyang/faster-rcnn.pytorch issue 553, 2019
     """

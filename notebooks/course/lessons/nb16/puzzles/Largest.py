@@ -41,91 +41,143 @@ class Largest(Function):
         return gradient.new_zeros(ctx.size).scatter(1, places, gradient)
 
 
-class _OnClass(Function):
+@wrong
+class on_the_class(Function):
+    """this is what a Function gives that keeps the places on its class. There is one class for all calls, so backward
+    reads what the last call wrote, on whichever GPU that was.
+
+    Source: an instance that keeps its gradient, in pytorch/pytorch issue 16947, 2019
+    """
+
     places: Any = None
 
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]
-        _OnClass.places = x.argmax(dim=1, keepdim=True)
+        on_the_class.places = x.argmax(dim=1, keepdim=True)
         ctx.size = x.shape
-        return x.gather(1, _OnClass.places)
+        return x.gather(1, on_the_class.places)
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        return gradient.new_zeros(ctx.size).scatter(1, _OnClass.places, gradient)
+        return gradient.new_zeros(ctx.size).scatter(1, on_the_class.places, gradient)
 
 
-class _Moved(_OnClass):
+@wrong
+class moved(on_the_class):
+    """this is what a Function gives that moves the places to the GPU of the gradient and leaves them where all calls
+    share them. There is no error, and the gradient is that of a different call.
+
+    Source: a user who met the error of tensors on different GPUs in pytorch/pytorch issue 821, 2017
+    """
+
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        return gradient.new_zeros(ctx.size).scatter(1, _OnClass.places.to(gradient.device), gradient)
+        return gradient.new_zeros(ctx.size).scatter(1, on_the_class.places.to(gradient.device), gradient)
 
 
-class _SlotForEachGpu(Largest):
+@wrong
+class a_slot_for_each_GPU(Largest):
+    """this is what a Function gives that has a slot for each GPU. Two GPUs do not disturb each other, but two calls on
+    the same GPU do.
+    """
+
     places: ClassVar[dict[torch.device, Tensor]] = {}
 
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]
-        _SlotForEachGpu.places[x.device] = x.argmax(dim=1, keepdim=True)
+        a_slot_for_each_GPU.places[x.device] = x.argmax(dim=1, keepdim=True)
         ctx.size = x.shape
-        return x.gather(1, _SlotForEachGpu.places[x.device])
+        return x.gather(1, a_slot_for_each_GPU.places[x.device])
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        return gradient.new_zeros(ctx.size).scatter(1, _SlotForEachGpu.places[gradient.device], gradient)
+        return gradient.new_zeros(ctx.size).scatter(1, a_slot_for_each_GPU.places[gradient.device], gradient)
 
 
-class _Stack(Largest):
+@wrong
+class a_stack(Largest):
+    """this is what a Function gives that keeps the places on a stack. Backward runs through the calls in reverse order,
+    so it often finds its own on top, but not after a call without a backward, and not on two GPUs, whose backwards run
+    at the same time.
+    """
+
     places: ClassVar[list[Tensor]] = []
 
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]
-        _Stack.places.append(x.argmax(dim=1, keepdim=True))
+        a_stack.places.append(x.argmax(dim=1, keepdim=True))
         ctx.size = x.shape
-        return x.gather(1, _Stack.places[-1])
+        return x.gather(1, a_stack.places[-1])
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
-        places = _Stack.places.pop().to(gradient.device)
+        places = a_stack.places.pop().to(gradient.device)
         return gradient.new_zeros(ctx.size).scatter(1, places, gradient)
 
 
-class _Ones(Largest):
+@wrong
+class ones(Largest):
+    """this gradient has 1 where the largest numbers were, which is the gradient of a sum. In general `gradient` holds
+    what the loss does to each output, and it has to be passed on.
+
+    Source: a test with `output.sum().backward()`, as in the notes on simple-faster-rcnn-pytorch, 2017, cannot see it
+    """
+
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (places,) = ctx.saved_tensors
         return gradient.new_zeros(ctx.size).scatter(1, places, 1.0)
 
 
-class _SizeOnClass(Largest):
+@wrong
+class the_size_on_the_class(Largest):
+    """this is what a Function gives that keeps the places in ctx and the size of x on its class. A call with fewer rows
+    or columns changes it before backward reads it.
+    """
+
     size: Any = None
 
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]
-        _SizeOnClass.size = x.shape
+        the_size_on_the_class.size = x.shape
         return Largest.forward(ctx, x)
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (places,) = ctx.saved_tensors
-        return gradient.new_zeros(_SizeOnClass.size).scatter(1, places, gradient)
+        return gradient.new_zeros(the_size_on_the_class.size).scatter(1, places, gradient)
 
 
-class _BareCuda(Largest):
+@wrong
+class a_bare_cuda(Largest):
+    """this is what zeros give that a bare `.cuda()` puts on the current GPU, wherever the gradient is.
+    `gradient.new_zeros(...)` puts them beside it.
+    """
+
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (places,) = ctx.saved_tensors
         return torch.zeros(ctx.size).cuda().scatter(1, places, gradient)  # noqa: FL001, FL002 the mistake
 
 
-class _Float32(Largest):
+@wrong
+class float32_only(Largest):
+    """in float32 this is right, and in float64 it is rounded: the zeros are made in float32, whatever the gradient is.
+    `gradient.new_zeros(...)` takes over its dtype as well as its device.
+    """
+
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
         (places,) = ctx.saved_tensors
         return torch.zeros(ctx.size, device=gradient.device).scatter(1, places, gradient.float())
 
 
-class _AllThatTie(Function):
+@wrong
+class all_that_tie(Function):
+    """this is right while a row has one largest number. Of several that are equal, each gets the whole gradient here,
+    so the row gets it several times. The output is one number: send its gradient to the cell that `argmax` names.
+    """
+
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]
         largest = x.amax(dim=1, keepdim=True)
@@ -174,12 +226,12 @@ def _two_gpus(apply: Apply, x: Tensor, other: Tensor) -> Any:
 
 
 WAYS: dict[str, Callable[[Apply, Tensor, Tensor], Any]] = {
-    "called once": lambda apply, x, other: _gradients(apply, [x]),
+    "called once, on the CPU": lambda apply, x, other: _gradients(apply, [x]),
     "called twice before one backward": lambda apply, x, other: _gradients(apply, [x, other]),
     "called under no_grad before backward": _between,
     "called on two GPUs before one backward": _two_gpus,
 }
-FURTHER = {"called once in float64": WAYS["called once"], "called once with equal numbers": _with_ties}
+FURTHER = {"called once in float64": WAYS["called once, on the CPU"], "called once with equal numbers": _with_ties}
 
 
 @dataclass(frozen=True)
@@ -211,85 +263,6 @@ def cases(random: Random) -> Sequence[Case]:
     ties = torch.tensor([[2.0, 7.0, 7.0], [-4.0, -4.0, -4.0]])
     further = [_Use((way, x, x)) for way, x in zip(FURTHER, (fractions, ties), strict=True)]
     return [*uses, *(_Use((way, *sizes)) for way in list(WAYS)[1:3]), *further]
-
-
-@wrong
-def on_the_class(*given):
-    """this is what a Function gives that keeps the places on its class. There is one class for all calls, so backward
-    reads what the last call wrote, on whichever GPU that was.
-
-    Source: an instance that keeps its gradient, in pytorch/pytorch issue 16947, 2019
-    """
-    return _OnClass(*given)
-
-
-@wrong
-def the_size_on_the_class(*given):
-    """this is what a Function gives that keeps the places in ctx and the size of x on its class. A call with fewer rows
-    or columns changes it before backward reads it.
-    """
-    return _SizeOnClass(*given)
-
-
-@wrong
-def a_bare_cuda(*given):
-    """this is what zeros give that a bare `.cuda()` puts on the current GPU, wherever the gradient is.
-    `gradient.new_zeros(...)` puts them beside it.
-    """
-    return _BareCuda(*given)
-
-
-@wrong
-def moved(*given):
-    """this is what a Function gives that moves the places to the GPU of the gradient and leaves them where all calls
-    share them. There is no error, and the gradient is that of a different call.
-
-    Source: a user who met the error of tensors on different GPUs in pytorch/pytorch issue 821, 2017
-    """
-    return _Moved(*given)
-
-
-@wrong
-def a_slot_for_each_GPU(*given):
-    """this is what a Function gives that has a slot for each GPU. Two GPUs do not disturb each other, but two calls on
-    the same GPU do.
-    """
-    return _SlotForEachGpu(*given)
-
-
-@wrong
-def a_stack(*given):
-    """this is what a Function gives that keeps the places on a stack. Backward runs through the calls in reverse order,
-    so it often finds its own on top, but not after a call without a backward, and not on two GPUs, whose backwards run
-    at the same time.
-    """
-    return _Stack(*given)
-
-
-@wrong
-def ones(*given):
-    """this gradient has 1 where the largest numbers were, which is the gradient of a sum. In general `gradient` holds
-    what the loss does to each output, and it has to be passed on.
-
-    Source: a test with `output.sum().backward()`, as in the notes on simple-faster-rcnn-pytorch, 2017, cannot see it
-    """
-    return _Ones(*given)
-
-
-@wrong
-def float32_only(*given):
-    """in float32 this is right, and in float64 it is rounded: the zeros are made in float32, whatever the gradient is.
-    `gradient.new_zeros(...)` takes over its dtype as well as its device.
-    """
-    return _Float32(*given)
-
-
-@wrong
-def all_that_tie(*given):
-    """this is right while a row has one largest number. Of several that are equal, each gets the whole gradient here,
-    so the row gets it several times. The output is one number: send its gradient to the cell that `argmax` names.
-    """
-    return _AllThatTie(*given)
 
 
 @wrong
