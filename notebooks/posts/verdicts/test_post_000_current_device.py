@@ -215,7 +215,7 @@ class Bare(nn.Module):
 @verdict(
     "000",
     "np_to_variable, after the change",
-    claim="`.cuda(torch.cuda.current_device())` puts it on the GPU in use instead.",
+    claim="`.cuda(torch.cuda.current_device())` moves it from GPU 0 to the GPU in use.",
     ruling="wrong",
     because="It is the same line: a bare `.cuda()` means the current device, in every thread. What put everything on "
     "GPU 0 was the thread, which the changed worker of the guide repairs.",
@@ -236,7 +236,7 @@ def test_bare_cuda_is_the_current_device():
     "layers that compute on the CPU",
     claim="After a computation on the CPU the current GPU id goes back to 0.",
     ruling="wrong",
-    because="Nothing but set_device and the end of a context changes it. It belongs to the thread, and a new thread "
+    because="No computation changes it: set_device does, and a context that is entered or left. It belongs to the thread, and a new thread "
     "starts with 0.",
     notebook=THREADS,
     words="Work on the CPU does not",

@@ -338,8 +338,8 @@ def test_the_cpu_branch_hands_over_a_view():
     claim="`cross_entropy + loss_box * 10` is the loss to train on.",
     ruling="wrong",
     because="It is the head's. The RPN's own stays on a replica, and proposals come from NumPy: on one GPU the RPN's "
-    "two output layers get no gradient, under DataParallel zeros, which weight decay then works on. The convolutions "
-    "below them learn from the head.",
+    "own layers (its two output layers, and a 3 x 3 convolution before them where there is one) get no gradient, under "
+    "DataParallel zeros, which weight decay then works on. The backbone learns from the head.",
     notebook=OWNER,
     words="These are the losses of the *head*",
 )

@@ -86,7 +86,8 @@ def test_the_hint_depends_on_anomaly_mode():
     "errors in training, why it is the loss",
     claim="Type and shape in the message, LongTensor [15, 512, 512], say that it is the target.",
     ruling="incomplete",
-    because="They do while no other tensor has both; and the shape is that at backward, not that at saving.",
+    because="They do while no other tensor has both. Today the shape is that at backward, and in the post's torch that "
+    "at saving, by its source: it kept a detached tensor.",
     notebook=INPLACE,
     words="## Found by dtype and shape",
 )
@@ -114,7 +115,8 @@ def test_a_clone_repairs_it():
     "errors in training, fix 2",
     claim="Call the loss that changes the shape before all the others.",
     ruling="incomplete",
-    because="It works when one loss writes and before anything has saved. With two losses that write no order helps.",
+    because="It works when one loss writes and before anything has saved. With two losses that each write to the "
+    "target and save it, no order helps.",
     notebook=INPLACE,
     words="## Fix 2: change the order",
 )
@@ -271,8 +273,8 @@ def test_a_list_is_indexed_by_a_name():
     "Paddle's weights, program, `state_pp[n]`",
     claim="The names of `named_modules()` find the arrays where names are the same.",
     ruling="wrong",
-    because="The file names arrays and not modules, `backbone.conv.weight` and not `backbone.conv`: KeyError, with the "
-    "dict, too. `named_parameters()` has these names.",
+    because="A file names arrays and not modules, `backbone.conv.weight` and not `backbone.conv`: KeyError, with the "
+    "dict, too. `named_parameters()` has the names of a dynamic model's file, without the two statistics of BatchNorm.",
 )
 def test_modules_are_not_arrays():
     state, backbone = read_weights(PADDLE / "dynamic.pdparams"), Twin()

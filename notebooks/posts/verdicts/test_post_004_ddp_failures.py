@@ -71,9 +71,9 @@ def test_two_machines_compute_what_one_process_does(run):
 @verdict(
     "004",
     "training on several machines",
-    claim="There is no code for several machines yet.",
+    claim="So far the author uses no code for several machines.",
     ruling="incomplete",
-    because="None is needed: a program that torchrun starts on one machine runs on several, with `--nnodes` and one "
+    because="None of its own is needed: a program that torchrun starts on one machine runs on several, with `--nnodes` and one "
     "`--rdzv-endpoint`. What is needed is a checkpoint, since a rank that dies restarts them all: at most the steps "
     "since the last one are done again.",
     notebook=NOTEBOOK,

@@ -150,8 +150,8 @@ def test_sizes_as_constants():
     "notes on export, 2",
     claim="Bilinear `F.interpolate` needs `align_corners=False`.",
     ruling="incomplete",
-    because="True is refused by sets 9 and 10 only. From 11 on, for which the post's first listing asks, both settings "
-    "export and are exact.",
+    because="PyTorch's exporter refuses True in sets 9 and 10 only. From 11 on, for which the post's first listing asks, "
+    "both settings export and are exact in onnxruntime. TensorRT, to which the notes go on, was not run.",
     notebook=NOTEBOOK,
     words="align_corners=self.align_corners",
 )
