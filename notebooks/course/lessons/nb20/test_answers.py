@@ -74,7 +74,6 @@ def check_shares_is_finite(program):
 
 
 RIGHT = [
-    ("20.own_loss", own_loss_as_detr),
     ("20.own_loss", own_loss_in_place),
     ("20.own_loss", own_loss_by_gathered_counts),
     ("20.own_loss", own_loss_by_one_message),

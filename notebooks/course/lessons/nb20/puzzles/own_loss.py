@@ -98,6 +98,7 @@ def cases(random: Random) -> Sequence[Case]:
         return [float(random.randint(1, 9)) for _ in range(count)]
 
     fixed = [([2.0, 4.0, 3.0], [5.0]), ([6.0, 2.0], []), ([], []), ([7.0, 1.0],)]
+    fixed.append(([4.0], []))  # fewer objects than ranks
     more = [(drawn(random.randint(2, 5)), drawn(random.randint(6, 9))), ([], drawn(3))]
     return [_Ranks(ranks) for ranks in fixed + more]
 
@@ -156,6 +157,18 @@ def not_clamped(total: Tensor, objects: Tensor) -> Tensor:
     everywhere = objects.clone()
     distributed.all_reduce(everywhere)
     return total * distributed.get_world_size() / everywhere
+
+
+@wrong
+def the_mean_is_clamped(total: Tensor, objects: Tensor) -> Tensor:
+    """this divides by the mean of the counts, which is right, and raises that mean to 1. With fewer objects than ranks
+    the gradient is then too small: clamp the count of all.
+
+    Source: `torch.clamp(num_boxes / get_world_size(), min=1)`, facebookresearch/detr, `models/detr.py`, 2020
+    """
+    everywhere = objects.clone()
+    distributed.all_reduce(everywhere)
+    return total / (everywhere / distributed.get_world_size()).clamp(min=1)
 
 
 @wrong

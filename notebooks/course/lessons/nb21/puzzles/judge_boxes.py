@@ -11,7 +11,8 @@ from course.kit.learn.puzzle import also, wrong
 hints = (
     "First look for an object that counts, that nobody has found yet, and that the box overlaps by 0.5.",
     "Of several take the one with the largest overlap. If there is none, does the box fit an ignored object?",
-    "An ignored object is never taken: it may excuse any number of boxes.",
+    "An ignored object is never taken here: it excuses any number of boxes, as COCO's crowds do. (One that is "
+    "ignored for its size excuses one box.)",
 )
 
 
