@@ -37,7 +37,7 @@ def test_says_how_far_an_edge_is_off_with_the_plus_one():
         torch.testing.assert_close(boxes - back, (boxes - anchors) / (side + 1), rtol=1e-4, atol=1e-3)
         fits = ops.box_iou(boxes[:, None], anchors[:, None])[:, 0, 0] >= 0.6
         assert 0.4 < (boxes - back)[fits].abs().max() < 0.667
-    assert says("13", "Each edge is off by the way that it has to move, divided by the anchor's width + 1")
+    assert says("13", "Each edge is off by the distance it has to move, divided by the anchor's width + 1")
     assert says("13", "less than 0.7 pixels where it overlaps the box by 0.6, at any size")
 
 

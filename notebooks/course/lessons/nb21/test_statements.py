@@ -35,7 +35,7 @@ def test_says_by_which_number_which_repair_is_worth_more():
     assert exact["AP"] - as_it_is["AP"] > 5 * (names["AP"] - as_it_is["AP"]) > 0
     assert names["AP50"] > as_it_is["AP50"] == exact["AP50"]
     text = prose("21")
-    assert f"bring most of what is left to gain, {as_it_is['AP50']:.2f} to {names['AP50']:.2f}" in text
+    assert f"bring most of what is left to gain: from {as_it_is['AP50']:.2f} to {names['AP50']:.2f}" in text
     assert f"right names bring {as_it_is['AP']:.2f} to {names['AP']:.2f}, and exact boxes {exact['AP']:.2f}." in text
 
 

@@ -115,5 +115,5 @@ def test_says_that_half_of_the_pictures_are_mirrored(tmp_path):
 
 def test_groups_by_shape_give_ranks_different_numbers_of_steps():
     steps = re.findall(r"(\d+) steps", output("22", "share = Counter"))
-    assert steps == ["11", "12"] and says("22", "In its last step rank 1 waits for ever.")
+    assert steps == ["11", "12"] and says("22", "In its last step rank 1 waits until the group's time-out.")
     assert output("22", "share = Counter").count("48 pictures") == 2  # 96 of 95

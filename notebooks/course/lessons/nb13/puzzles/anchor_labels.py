@@ -33,23 +33,14 @@ def cases(random: Random) -> Sequence[Case]:
         torch.cat([torch.rand(k, n, generator=generator) ** 3, torch.zeros(1, n)])
         for k, n in zip((1, 2, 4), random.sample(range(20, 60), 3), strict=True)
     ]
+    between = torch.tensor([[0.9, 0.1, 0.0, 0.0], [0.0, 0.1, 0.5, 0.4]])  # a best one between the thresholds
     equal = torch.tensor([[0.5, 0.1, 0.5, 0.4999], [0.0, 0.0, 0.0, 0.0]])  # the last is nearly as good
     on_the_thresholds = torch.tensor([[0.75, 1.0, 0.25, 0.125], [0.125, 0.0, 0.0, 0.1875]])
     edge = Case((on_the_thresholds, 0.75, 0.25))
-    return [*(Case((iou, 0.7, 0.3)) for iou in (weak, equal)), edge, *(Case((iou, 0.7, 0.3)) for iou in drawn)]
+    return [*(Case((iou, 0.7, 0.3)) for iou in (weak, between, equal)), edge, *(Case((iou, 0.7, 0.3)) for iou in drawn)]
 
 
 agree = same_answer
-
-
-@wrong
-def the_best_of_all_boxes(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
-    """this is what a comparison with the maximum of all overlaps gives. Each box has a best anchor of its own: take the
-    maximum over `dim=1`.
-    """
-    labels = no_rescue(iou, positive_iou, negative_iou)
-    labels[((iou == iou.max()) & (iou > 0)).any(dim=0)] = 1
-    return labels
 
 
 @wrong
@@ -62,6 +53,16 @@ def background_last(iou: Tensor, positive_iou: float, negative_iou: float) -> Te
     """
     labels = anchor_labels(iou, positive_iou, negative_iou)
     labels[iou.amax(dim=0) < negative_iou] = 0
+    return labels
+
+
+@wrong
+def the_best_of_all_boxes(iou: Tensor, positive_iou: float, negative_iou: float) -> Tensor:
+    """this is what a comparison with the maximum of all overlaps gives. Each box has a best anchor of its own: take the
+    maximum over `dim=1`.
+    """
+    labels = no_rescue(iou, positive_iou, negative_iou)
+    labels[((iou == iou.max()) & (iou > 0)).any(dim=0)] = 1
     return labels
 
 

@@ -49,12 +49,16 @@ def cases(random: Random) -> Sequence[Case]:
         ((0, 100), size, [cat]),
         (None, size, [dog]),
         ((100, 200), size, [cat]),
+        ((100, 200), size, []),
+        ((200, 0), size, [cat]),
+        ((0, 50), size, [cat]),
         (size, size, []),
         (size, size, [("cat", (10.0, nan, 50.0, 60.0))]),
         (size, size, [("cat", (nan, nan, nan, nan)), dog]),
         (size, size, [("cat", (10.0, 20.0, 10.0, 60.0)), ("dog", (50.0, 20.0, 10.0, 60.0))]),
         (size, size, [("cat", (-1.0, 20.0, 50.0, 101.0)), ("cat", (10.0, -1.0, 201.0, 60.0))]),
         (size, size, [("cat", (-1.5, 20.0, 50.0, 60.0)), ("cat", (10.0, 20.0, 50.0, 101.5))]),
+        (size, size, [("cat", (10.0, 20.0, 900.0, 60.0))] * 2),
         (size, size, [cat, dog, ("dog", cat[1]), cat, ("cat", dog[1])]),
         (size, size, [("cat", (10.0, 20.0, 900.0, 60.0)), ("dgo", (1.0, 2.0, 30.0, 40.0))]),
         (size, size, [("cat", (10.0, 20.0, math.inf, 60.0)), cat, cat]),
@@ -98,6 +102,20 @@ def nan_passes(
             found.append("outside")
         elif (name, (x1, y1, x2, y2)) in objects[:number]:
             found.append("twice")
+    return found
+
+
+@also(nan_passes)
+def the_audit_and_empty(
+    annotated: Size | None, image: Size, objects: Objects, class_names: Collection[str]
+) -> list[str]:
+    """Word for word as `audit` of the notebook, with a line for pictures without objects."""
+    found = ["other size"] if annotated != image else []
+    found += [] if objects else ["empty"]
+    for name, (x1, y1, x2, y2) in objects:
+        found += ["unknown class"] if name not in class_names else []
+        found += ["no area"] if x2 <= x1 or y2 <= y1 else []
+        found += ["outside"] if x1 < 0 or y1 < 0 or x2 > image[0] or y2 > image[1] else []
     return found
 
 
