@@ -39,7 +39,6 @@ def test_a_field_of_another_version_is_named():
         ({"lr": float("nan")}, ValueError, "`lr` must be a finite number"),
         ({"lr": "fast"}, TypeError, "`lr` must be a number, got 'fast'"),
         ({"averaging": 1.5}, ValueError, "`averaging` must be a fraction of the steps, at most 1, got 1.5"),
-        ({"weights": "r.pth"}, ValueError, "`weights` must be empty for the backbone 'lite', got 'r.pth'"),
         ({"evaluate_every": 5, "test_images": 0}, ValueError, "`test_images` must be at least 1 with evaluate_every=5"),
         ({"schedule": "poly"}, ValueError, "`schedule` must be one of"),
     ],

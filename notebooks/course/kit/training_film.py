@@ -98,7 +98,7 @@ def train(trained: Trained, steps: range) -> list[dict[str, float]]:
         nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
         schedule.step()
-        history.append({name: loss.item() for name, loss in losses.items()})
+        history.append({name: loss.item() for name, loss in losses.items()})  # noqa: FL009 on the CPU
     return history
 
 

@@ -14,7 +14,7 @@ SIZES = (18, 26, 36)
 
 def rpn_labels(iou: Tensor) -> Tensor:
     """The labels (N,) that the library's RPN has for anchors of iou (M, N), before it draws its sample."""
-    real = torch.ones(1, len(iou), dtype=torch.bool)
+    real = torch.ones(1, len(iou), dtype=torch.bool)  # noqa: FL002 all on the CPU
     found = match(iou[None], real, 0.6, 0.3, allow_low_quality=True)[0]
     return torch.where(found >= 0, 1, torch.where(found == BACKGROUND, 0, -1))
 

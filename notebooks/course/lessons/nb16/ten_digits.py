@@ -12,7 +12,7 @@ from course.kit.attempt import last_line
 DIGITS = torch.tensor(figures.cast()).unsqueeze(1)  # (10, 1, 8, 8): the digits 0 to 9
 WHOLE = torch.tensor([[0.0, 0, 0, 7, 7]])  # number of the picture in the batch, then x1 y1 x2 y2: all of it
 ROIS = torch.cat([torch.arange(10.0)[:, None], WHOLE[:, 1:].expand(10, 4)], dim=1)
-HALVES = ROIS % torch.tensor([5, 10, 10, 10, 10])  # the same for two replicas, each of which counts from 0
+HALVES = ROIS % torch.tensor([5, 10, 10, 10, 10])  # noqa: FL007 scattered with the digits; two replicas count from 0
 
 
 class Layer(nn.Module):
@@ -30,7 +30,7 @@ def wrong_digits(run: Callable[[Tensor], Tensor]) -> list[int]:
     """The digits whose gradient is wrong after `run(digits)`, on the first GPU, and a backward of the sum."""
     leaf = DIGITS.clone().requires_grad_()
     (right,) = torch.autograd.grad(F.adaptive_max_pool2d(leaf, 2).sum(), leaf)  # by torch's own operation
-    pictures = DIGITS.cuda(0).requires_grad_()
+    pictures = DIGITS.cuda(0).requires_grad_()  # noqa: FL004 the notebook says where
     run(pictures).sum().backward()
     assert pictures.grad is not None
     found = pictures.grad.cpu()

@@ -56,7 +56,7 @@ def ending(parts: Mapping[str, Callable[..., Any]], run: Caller, expected: Seque
 
 def class_loss(build_loss: Callable[..., Any], labels: Sequence[int]) -> str:
     """The class loss for regions with these labels, equal scores for all 11 classes."""
-    column = torch.tensor(labels, device="cuda:0")[:, None]  # (S, 1), as the layer gives them
-    scores, boxes = (torch.zeros(len(labels), n, device="cuda:0") for n in (11, 44))
+    column = torch.tensor(labels, device="cuda:0")[:, None]  # noqa: FL004 one GPU; (S, 1), as the layer gives them
+    scores, boxes = (torch.zeros(len(labels), n, device="cuda:0") for n in (11, 44))  # noqa: FL004 the same
     loss, _ = build_loss(SimpleNamespace(debug=False), scores, boxes, (None, column, boxes, boxes, boxes))
     return f"{loss.item():.3f}"
