@@ -217,7 +217,7 @@ WRONG = [  # with the name of the mistake, None where it has none
                 ),
             )
         ),
-        None,
+        "rank 0 alone knows",
     ),
     (
         "34.waiting",
@@ -253,7 +253,7 @@ WRONG = [  # with the name of the mistake, None where it has none
         ),
         "each rank by its own",
     ),
-    ("34.statistics", changed((CONVERTED, "    net = net.cuda().eval()\n")), None),
+    ("34.statistics", changed((CONVERTED, "    net = net.cuda().eval()\n")), "running statistics"),
     ("34.statistics", changed((WRAPPED, "    return nn.DataParallel(net)\n")), None),
     ("34.masks", changed(("    torch.manual_seed(seed)\n", "")), None),
     ("34.masks", changed((SEEDED, "    torch.manual_seed(distributed.get_rank())\n")), None),
