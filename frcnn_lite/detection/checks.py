@@ -1,4 +1,4 @@
-"""A batch that the detector could not learn from as it is meant, or not find anything in, is refused in words.
+"""A batch from which the detector could not learn, or in which it would find nothing, is refused in words.
 
 Shapes and types are looked at everywhere, and values on the CPU alone: on a GPU, to look at them would be to wait. What
 is not finite passes, since a trainer that meets such a loss names the image.
@@ -63,8 +63,8 @@ def check_labels(labels: Array, num_classes: int, *, least: int = 0) -> None:
 
 
 def check_corners(boxes: Array) -> None:
-    """Raises ValueError for boxes (n, 4) without area, as width and height in the place of a corner often are, and for
-    such that are parts of the picture."""
+    """Raises ValueError for boxes (n, 4) without area, which a width and a height in the place of a corner often make,
+    and for boxes that count in parts of the picture and not in pixels."""
     wrong = (boxes[:, 2:] <= boxes[:, :2]).any(axis=1)
     if wrong.any():
         box = " ".join(f"{number:g}" for number in boxes[wrong][0].tolist())

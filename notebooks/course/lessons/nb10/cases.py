@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, distributed
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course.kit.learn.exercise import TODO, Case
+from course.kit.learn.exercise import TODO
+from course.kit.rank_case import RankCase
 from course.kit.rank_threads import call_on_ranks, is_apart
 from course.kit.ranks import RanksFailed
 
 CALLED = "reduce_scatter, which is not allowed"
 LIMIT = 3.0  # seconds after which ranks that wait for each other end an answer
-known: dict[tuple[str, str], Any] = {}  # results of this file's own answers, which stay what they are
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Called(TorchDispatchMode):
 
 
 @dataclass(frozen=True)
-class RanksCase(Case):
+class RanksCase(RankCase):
     """A call on two ranks: the result is what each of them returned."""
 
     def on_rank(self, function: Callable[..., Any]) -> Any:
@@ -53,23 +53,13 @@ class RanksCase(Case):
             return f"a tensor on {returned.device}, and not on {own.device}"
         return returned.tolist() if isinstance(returned, Tensor) else returned
 
-    def call(self, function: Callable[..., Any]) -> Any:
-        if not function.__module__.startswith(f"{__package__}."):
-            return self._run(function)
-        key = (function.__name__, repr(self.args))
-        if key not in known:
-            known[key] = self._run(function)
-        return known[key]
-
-    def _run(self, function: Callable[..., Any]) -> Any:
-        try:
-            results = call_on_ranks(2, self.on_rank, function, limit=LIMIT)
-        except RanksFailed as failed:
-            if "raised NotImplementedError" in str(failed):  # a starter that is not filled in
-                raise NotImplementedError from None
-            words = str(failed).splitlines()[0]
-            return Failed("ranks apart" if is_apart(failed) else words.split("raised ")[-1].split(":")[0], words)
+    def on_ranks(self, function: Callable[..., Any]) -> Any:
+        results = call_on_ranks(2, self.on_rank, function, limit=LIMIT)
         return TODO if TODO in results else self.judged(results)
+
+    def failed(self, failed: RanksFailed) -> Any:
+        words = str(failed).splitlines()[0]
+        return Failed("ranks apart" if is_apart(failed) else words.split("raised ")[-1].split(":")[0], words)
 
     def judged(self, results: list[Any]) -> Any:
         """The result of the call, from those of the ranks."""

@@ -12,6 +12,7 @@ from torch import distributed
 
 from course.kit.learn.exercise import TODO, Case
 from course.kit.learn.puzzle import also, wrong
+from course.kit.rank_case import RankCase
 from course.kit.ranks import RanksFailed, ranks
 from frcnn_lite.parallel.watchdog import COLLECTIVES
 
@@ -85,18 +86,18 @@ def _train(stop: Callable[[bool], Any], wishes: Wishes) -> Any:
     return len(wishes)
 
 
-class _OnRanks(Case):
+class _OnRanks(RankCase):
     """Calls the answer on two ranks, in a loop. The result is the step after which each rank stopped."""
 
-    def call(self, function: Callable[..., Any]) -> Any:
+    def on_ranks(self, function: Callable[..., Any]) -> Any:
         (wishes,) = self.args
-        try:
-            stopped = ranks(len(wishes[0]), limit=LIMIT)(_train)(function, wishes)
-        except RanksFailed as failed:
-            if _SomeSteps.__name__ not in str(failed):
-                raise
-            return SOME_STEPS
+        stopped = ranks(len(wishes[0]), limit=LIMIT)(_train)(function, wishes)
         return TODO if NOT_SOLVED in stopped else stopped
+
+    def failed(self, failed: RanksFailed) -> Any:
+        if _SomeSteps.__name__ not in str(failed):
+            raise failed
+        return SOME_STEPS
 
     def show(self, name: str) -> str:
         (wishes,) = self.args

@@ -14,6 +14,7 @@ from torch import Tensor, distributed
 from course.kit.learn.agree import near
 from course.kit.learn.exercise import TODO, Case
 from course.kit.learn.puzzle import wrong
+from course.kit.rank_case import RankCase
 from course.kit.rank_threads import call_on_ranks, is_apart
 from course.kit.ranks import RanksFailed
 
@@ -26,7 +27,6 @@ hints = (
 
 
 LIMIT = 3.0  # seconds after which ranks that wait for each other end an answer
-known: dict[tuple[str, str], Any] = {}  # results of this file's own answers
 
 
 @dataclass(frozen=True)
@@ -41,28 +41,16 @@ class Trained:
         return f"an error ({self.words})" if self.error else f"the gradient {self.gradient:.4f}"
 
 
-class _Ranks(Case):
+class _Ranks(RankCase):
     """args: for each rank the losses of its objects, per unit of a weight."""
 
-    def call(self, function: Callable[..., Any]) -> Any:
-        if function.__module__ != __name__:
-            return self._run(function)
-        key = (function.__qualname__, repr(self.args))
-        if key not in known:
-            known[key] = self._run(function)
-        return known[key]
+    def on_ranks(self, function: Callable[..., Any]) -> Any:
+        results = call_on_ranks(len(self.args), self._on_rank, function, limit=LIMIT)
+        return TODO if TODO in results else Trained(sum(results) / len(results))
 
-    def _run(self, function: Callable[..., Any]) -> Any:
-        try:
-            results = call_on_ranks(len(self.args), self._on_rank, function, limit=LIMIT)
-        except RanksFailed as failed:
-            if "raised NotImplementedError" in str(failed):  # a starter that is not filled in
-                raise NotImplementedError from None
-            words = str(failed).splitlines()[0]
-            return Trained(0.0, "apart" if is_apart(failed) else words.split("raised ")[-1].split(":")[0], words)
-        if TODO in results:
-            return TODO
-        return Trained(sum(results) / len(results))
+    def failed(self, failed: RanksFailed) -> Any:
+        words = str(failed).splitlines()[0]
+        return Trained(0.0, "apart" if is_apart(failed) else words.split("raised ")[-1].split(":")[0], words)
 
     def _on_rank(self, function: Callable[..., Any]) -> Any:
         losses = self.args[distributed.get_rank()]
