@@ -1,4 +1,4 @@
-"""Return `x` on GPU number `k`, wherever it lies."""
+"""Return `x` on GPU number `k`, wherever it is."""
 
 from collections.abc import Sequence
 from random import Random
@@ -18,7 +18,7 @@ hints = (
 
 
 def on_gpu(x: Tensor, k: int) -> Tensor:
-    """`x` on GPU number k: itself where it lies there already, or else a copy."""
+    """`x` on GPU number k: itself where it is there already, or else a copy."""
     return x.to(torch.device("cuda", k))
 
 

@@ -1,5 +1,5 @@
-"""A test of `module`, which lies on cuda:0, with the batch `x`: it raises where two GPUs give something else than one,
-and ends without an error where they give the same.
+"""A test of `module`, which is on cuda:0, with the batch `x`: it raises where two GPUs give something different from
+one, and ends without an error where they give the same.
 """
 
 import copy
@@ -114,7 +114,7 @@ class _Numbered(_Weight):
 
 
 class _Guarded(_Plain):
-    """a plain tensor that is skipped where it lies on a different GPU"""
+    """a plain tensor that is skipped where it is on a different GPU"""
 
     def scale_for(self, x: Tensor) -> Tensor:
         return self.scale if self.scale.device == x.device else torch.ones_like(x)

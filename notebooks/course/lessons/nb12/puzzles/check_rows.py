@@ -77,7 +77,7 @@ def cases(random: Random) -> Sequence[Case]:
 
 
 def check_rows(rows: Rows) -> None:
-    """Every number is told by where it stands: picture, channel, row and column."""
+    """Every number says where it comes from: picture, channel, row and column."""
     batch, anchors, height, width = 2, 3, 4, 5
     output = torch.arange(batch * 5 * anchors * height * width).view(batch, 5 * anchors, height, width)
     table = rows(output)

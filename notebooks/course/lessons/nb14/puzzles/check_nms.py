@@ -83,7 +83,7 @@ def check_nms(program: Callable[[Tensor, Tensor, float], Tensor]) -> None:
 
 
 def _row(*order: int) -> Tensor:
-    """Boxes that overlap their neighbours by more than half; box 3 stands apart."""
+    """Boxes that overlap their neighbours by more than half; box 3 is apart."""
     boxes = [[0.0, 0, 10, 10], [3, 0, 13, 10], [6, 0, 16, 10], [60, 60, 80, 80]]
     return torch.tensor([boxes[k] for k in order])  # noqa: FL002 exercises are on the CPU
 

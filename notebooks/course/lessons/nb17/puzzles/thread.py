@@ -158,8 +158,8 @@ def channels_before_regions(*given):
 
 @wrong
 def the_regions_number_for_its_image(*given):
-    """these are the features of image r for region r, or always those of the first image. Which image a region lies in
-    is `images[r]`.
+    """these are the features of image r for region r, or always those of the first image. The image of region r is
+    `images[r]`.
 
     Source: vacancy/PreciseRoIPooling issue 42, 2019, where the numbers of images are those of a different chunk
     """

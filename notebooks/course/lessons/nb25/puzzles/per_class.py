@@ -14,7 +14,7 @@ from course.lessons.nb25.cases import close
 
 hints = (
     "Four letters: one for the batch, one for the class, one that is summed, one that comes out.",
-    "The class letter stands in both inputs *and* in the output: a batch axis, never summed.",
+    "The class letter is in both inputs *and* in the output: a batch axis, never summed.",
     '`torch.einsum("bni,noi->bno", x, weight)`',
 )
 
