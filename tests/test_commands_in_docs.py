@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",
     ROOT / "AGENTS.md",
-    ROOT / "CONTRIBUTING.md",
     ROOT / "data" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "packages").rglob("*.md")),

@@ -42,7 +42,7 @@ GUIDES = {
         "data/README.md",
         "docs/adding-a-notebook.md",
         "docs/private-torch.md",
-        "CONTRIBUTING.md",
+        "docs/CONTRIBUTING.md",
         "CHANGELOG.md",
     ],
 }
