@@ -61,6 +61,17 @@ def test_a_lesson_may_see_the_hang():
     assert name == "RankLeft" and "after 4 s" in words and seconds >= 4
 
 
+@pytest.mark.parametrize(
+    ("how", "other"),
+    [("awake", "rank 1 has left: it gave up after "), ("asleep", "no rank has left: the others do something else")],
+)
+def test_ranks_that_wait_for_each_other_learn_after_the_timeout_where_each_was(how, other):
+    ((name, words, _),) = heard(vgpu_leaving.both_receive, how)
+    assert name == "RankLeft" and words.startswith("simulated only: rank 0 waits in recv of (3,) float32")
+    assert "after 4 s (the time-out" in words and other in words
+    assert how == "asleep" or "s in recv of (3,) float32, at vgpu_leaving.py:" in words.splitlines()[-1]
+
+
 def test_a_group_of_gloo_keeps_gloos_words():
     ((name, words, _),) = heard(vgpu_leaving.over_gloo, "raised")
     assert name == "RuntimeError" and "by peer" in words and "simulated only" not in words

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 import vgpu_ranks
 from torch import nn
-from vgpu_group import on_threads
+from vgpu_group import free_port, on_threads
 
 import vgpu
 
@@ -48,6 +48,20 @@ class TestWhatRanksDo:
         """FSDP2, tensor parallel and checkpoints: test_vgpu_sharded.py; the rules of NCCL: test_vgpu_nccl.py."""
         pytest.importorskip("numpy", reason="PyTorch's collectives of objects need it")
         on_threads(work)
+
+    def test_a_function_for_spawned_ranks_runs_as_it_is(self):
+        """The recipe of docs/ranks.md for a suite that starts its ranks by `mp.spawn`."""
+
+        port, seen = free_port(), []
+
+        def start(rank):
+            os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            dist.init_process_group("nccl")
+            seen.append(summed(rank))
+            dist.destroy_process_group()
+
+        vgpu.ranks(2, backend=None)(lambda: start(int(os.environ["RANK"])))()
+        assert seen == [[3], [3]]
 
     def test_gloo_takes_tensors_of_both_kinds(self):
         def both(rank):

@@ -86,6 +86,16 @@ def until_the_timeout(rank: int, wire: Connection, how: str) -> None:
         say(wire, lambda: dist.all_reduce(torch.ones(1, device="cuda")))
 
 
+def both_receive(rank: int, wire: Connection, how: str) -> None:
+    """Each rank waits for what the other would send afterwards; or, asleep, rank 1 comes too late."""
+    dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=4))
+    x = torch.ones(3, device="cuda")
+    dist.all_reduce(x)
+    if rank == 1 and how == "asleep":
+        time.sleep(600)  # the test ends it
+    say(wire, lambda: dist.recv(x, 1 - rank))
+
+
 def over_gloo(rank: int, wire: Connection, how: str) -> None:
     """Gloo raises on real GPUs, too."""
     dist.init_process_group("cpu:gloo,cuda:nccl")

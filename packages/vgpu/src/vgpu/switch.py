@@ -14,6 +14,7 @@ import torch
 
 from vgpu.attention import scaled_dot_product
 from vgpu.base import errors as words
+from vgpu.base import tracebacks
 from vgpu.base.patches import Patches
 from vgpu.compiling import compiler, fake, higher_order, kernels, torchscript
 from vgpu.cuda import legacy, snapshots, surface, unsimulated
@@ -190,6 +191,8 @@ def _install(patches: Patches) -> None:
     cuda_graph.install(patches)
     # What no file above provides.
     unsimulated.install(patches)
+    # What is printed of an error.
+    tracebacks.install(patches)
 
 
 def start_child(*machine: Any) -> None:

@@ -21,8 +21,6 @@ from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.machine import profiles
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _aten = torch.ops.aten
 OPERATOR = _aten.scaled_dot_product_attention.default
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd

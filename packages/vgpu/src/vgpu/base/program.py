@@ -19,7 +19,7 @@ Frames = tuple[tuple[CodeType, int], ...]  # the innermost first
 
 def is_own(frame: FrameType) -> bool:
     """True for a line of the program."""
-    return not _module(frame).startswith(_OTHERS)
+    return not module_of(frame).startswith(_OTHERS)
 
 
 def users() -> Frames:
@@ -28,7 +28,7 @@ def users() -> Frames:
     others: list[tuple[CodeType, int]] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(found) < MOST:
-        module = _module(frame)
+        module = module_of(frame)
         if module == _RUNNER:
             break
         if not module.startswith(_OTHERS):
@@ -51,7 +51,7 @@ def one(frame: tuple[CodeType, int]) -> str:
     return f"{Path(code.co_filename).name}:{number} in {code.co_name}: {source}"
 
 
-def _module(frame: FrameType) -> str:
+def module_of(frame: FrameType) -> str:
     """The name of the module that a frame belongs to, and a dot; of one that `python -m` runs, its own name."""
     known = frame.f_globals
     return f"{getattr(known.get('__spec__'), 'name', None) or known.get('__name__', '')}."

@@ -14,8 +14,6 @@ from vgpu.base import errors
 from vgpu.base.patches import Patches
 from vgpu.machine import captures, triton
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 def install(patches: Patches) -> None:
     """Refuse what would look for a driver, as soon as a program has imported it."""

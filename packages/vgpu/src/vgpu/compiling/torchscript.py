@@ -21,8 +21,6 @@ from vgpu.base.patches import Patches
 from vgpu.machine import devices
 from vgpu.tensors.tensor import is_virtual
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 def install(patches: Patches) -> None:
     """Replace how script modules move, and where they are loaded to."""

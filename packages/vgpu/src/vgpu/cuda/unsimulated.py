@@ -12,8 +12,6 @@ import torch
 from vgpu.base import errors, record
 from vgpu.base.patches import Patches
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _CUDA = (
     # what CUDA knows of the nodes of a graph
     "export_dot",

@@ -19,8 +19,6 @@ from vgpu.base import program
 from vgpu.distributed import groups
 from vgpu.machine import devices
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _DTYPES = tuple(sorted({v for v in vars(torch).values() if isinstance(v, torch.dtype)}, key=str))
 _HEAD = 5  # what stands before the counts
 _LONGEST = 240  # bytes of a name and of the line that called; what is longer is cut

@@ -21,8 +21,6 @@ from vgpu.base.patches import Patches
 from vgpu.distributed import collectives, groups, leaving
 from vgpu.machine import devices
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 def install(patches: Patches) -> None:
     """Register the stand-in, and refuse to build NCCL's own groups, which would end the process."""

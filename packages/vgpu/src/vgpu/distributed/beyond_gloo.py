@@ -10,8 +10,6 @@ from torch.utils._pytree import tree_map_only
 
 from vgpu.distributed import collectives, groups
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 dist: Any = torch.distributed  # PyTorch declares little of what is used of it here
 
 # A sum of them is made in float32, and rounded once.

@@ -18,8 +18,6 @@ from vgpu.distributed import agreement, groups
 from vgpu.machine import memory
 from vgpu.tensors import tensor
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 dist: Any = torch.distributed  # PyTorch declares little of what is used of it here
 
 _GATHERS = ("_allgather_base_", "allgather_into_tensor_coalesced_")

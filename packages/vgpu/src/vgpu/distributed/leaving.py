@@ -20,17 +20,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from vgpu.base import variables
+from vgpu.base import program, variables
 from vgpu.base.patches import Patches
 from vgpu.machine import ranks as threads
-
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
 
 dist: Any = torch.distributed  # PyTorch declares little of what is used of it here
 
 VARIABLE = "VGPUS_LEFT"  # "raise", the default, or "wait" until the time-out, as NCCL does
 # Gloo's words for a connection that has ended. One of a group that its rank has destroyed, and still holds, stays open.
 _CLOSED = re.compile(r"by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out")
+_LATE = re.compile(r"[Tt]imed out")
+_GAVE_UP = "it gave up"
 _FOLLOWED = "followed a rank that had left"
 _DIED = "its process has ended without a word: it was killed, or called os._exit"
 _HOST = "127.0.0.1"
@@ -74,11 +74,15 @@ class Mailbox:
 
     def close(self, how: str) -> None:
         """Say farewell to all others."""
+        self.tell(how)
+        self._socket.close()
+        self._at_end.cancel()
+
+    def tell(self, how: str) -> None:
+        """Tell all others that nobody should wait for this rank, and why."""
         for port in self._others.values():
             with contextlib.suppress(OSError):
                 self._socket.sendto(f"{self.rank}:{how}"[:_LONGEST].encode(), (_HOST, port))
-        self._socket.close()
-        self._at_end.cancel()
 
     def left(self) -> dict[int, str]:
         """The ranks of the program that have left, and how; empty if nobody has."""
@@ -97,7 +101,7 @@ class Mailbox:
             while True:
                 rank, _, how = self._socket.recv(4 * _LONGEST).decode(errors="replace").partition(":")
                 if rank:  # others ask with an empty letter whether the mailbox is open
-                    self._left[int(rank)] = how
+                    self._left.setdefault(int(rank), how)  # the first word is the reason, what follows comes of it
 
 
 def _is_closed(port: int) -> bool:
@@ -212,9 +216,18 @@ def explained(group: str, what: Callable[[], str]) -> Iterator[None]:
         yield
     except RuntimeError as error:
         mailbox = _mailboxes.get(group)
-        left = mailbox.left() if mailbox and _CLOSED.search(str(error)) else {}
-        if mailbox is None or not left:
+        if mailbox is None or not _CLOSED.search(str(error)):
             raise
+        is_late = _LATE.search(str(error)) is not None
+        line = "".join(f", at {program.one(frame)}" for frame in program.users()[:1])
+        own = f"{_GAVE_UP} after {time.monotonic() - begin:.0f} s in {what()}{line}"
+        if is_late:
+            mailbox.tell(own)
+        left = mailbox.left()
+        if not (left or is_late):
+            raise
+        if any(how.startswith(_GAVE_UP) for how in left.values()):  # the other rank may have waited for this one
+            mailbox.tell(own)
         if check() == "wait":
             time.sleep(max(0.0, begin + mailbox.timeout.total_seconds() - time.monotonic()))
         raise _explanation(mailbox, what(), left) from None
@@ -222,6 +235,7 @@ def explained(group: str, what: Callable[[], str]) -> Iterator[None]:
 
 def _explanation(mailbox: Mailbox, what: str, left: dict[int, str]) -> RankLeft:
     lines = "".join(f"\nrank {rank} has left: {how}" for rank, how in left.items())
+    lines = lines or "\nno rank has left: the others do something else, or wait for something else"
     return RankLeft(
         f"simulated only: rank {mailbox.ranks[mailbox.rank]} waits in {what}, and will not be answered. On GPUs NCCL "
         f"would hang here until its watchdog ended the process, after {mailbox.timeout.total_seconds():g} s (the "

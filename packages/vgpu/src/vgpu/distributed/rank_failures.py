@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from vgpu.base import program
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 # What gloo and its stores say where a rank does not come, or is gone: each group, and each store, has its own words.
 _WAITED = re.compile(r"timed? ?out|timeout|Connection (closed|reset) by peer|gloo/transport", re.IGNORECASE)
 _TIME = re.compile(r"timed? ?out|timeout", re.IGNORECASE)

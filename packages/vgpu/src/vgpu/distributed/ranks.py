@@ -23,8 +23,6 @@ from vgpu.distributed import backends, rank_failures, splits, worlds
 from vgpu.machine import contexts, devices, rank_generators
 from vgpu.machine import ranks as threads
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 T = TypeVar("T")
 _GRACE = 5.0  # seconds that the other ranks have to end after one has failed
 _POLL = 0.05

@@ -14,8 +14,6 @@ import torch
 
 from vgpu.operators import again
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 class Block:
     """A storage that a captured call uses.

@@ -13,8 +13,6 @@ from vgpu.graphs.blocks import Block, Made
 from vgpu.operators import again, dispatch
 from vgpu.tensors.tensor import VirtualTensor, view
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 @dataclasses.dataclass(frozen=True)
 class Place:

@@ -15,8 +15,6 @@ from vgpu.graphs import recorder
 from vgpu.graphs.replay import Recorded
 from vgpu.machine import captures, contexts, devices, history, memory, pools, ranks, rng, streams
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _FILE = "torch.cuda.graphs"
 _of_process: list[streams.Stream | None] = [None]  # the stream of captures
 _MODES = ("global", "thread_local", "relaxed")

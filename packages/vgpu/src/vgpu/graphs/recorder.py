@@ -22,8 +22,6 @@ from vgpu.machine import captures, contexts, devices, memory, pinned, rng, strea
 from vgpu.operators import again, dispatch
 from vgpu.tensors.tensor import VirtualTensor, is_virtual
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 # Arguments of batch normalisation that its operators write to, although their schemas do not say so.
 _WRITTEN = ("running_mean", "running_var")
 # What C++ excludes when it enters Python, with a state that a replay does not have.

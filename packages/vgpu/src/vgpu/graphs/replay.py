@@ -13,8 +13,6 @@ from vgpu.graphs.blocks import Made
 from vgpu.graphs.calls import Call, Reserved
 from vgpu.machine import memory, rng
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 class _Thread(threading.local):
     replays = False  # memory that is made now belongs to a graph, and no tensor of the program holds it

@@ -12,8 +12,6 @@ from typing import Any
 
 from vgpu.base import errors
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 Stream = Any  # of streams.py, which imports this file
 Moment = dict[Stream, int]  # how far the streams of a capture have come
 

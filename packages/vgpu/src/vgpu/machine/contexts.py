@@ -15,8 +15,6 @@ from collections.abc import Callable
 from vgpu.base import errors, program, record
 from vgpu.machine import ranks
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 EARLY, LATE = "early", "late"
 DEFAULT = LATE
 _ENDED = "a context has ended"

@@ -229,8 +229,11 @@ def raise_if_too_large(error: Exception, ordinal: int) -> None:
     """Raise CUDA's error in the place of the host's, where the device or the host has not got so much."""
     asked = re.search(r"you tried to allocate (\d+) bytes", str(error))
     if asked:
-        _reserve(_devices[ordinal], ordinal, int(asked[1]))
-        raise _host_is_full(ordinal, int(asked[1])) from error
+        try:
+            _reserve(_devices[ordinal], ordinal, int(asked[1]))
+        except RuntimeError as full:
+            raise full from None
+        raise _host_is_full(ordinal, int(asked[1])) from None
 
 
 def ordinal_of(storage: torch.UntypedStorage) -> int | None:

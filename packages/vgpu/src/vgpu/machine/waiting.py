@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from vgpu.base import errors
 from vgpu.machine import captures, contexts
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _SAID = "called a synchronizing CUDA operation"
 _mode = 0  # of `set_sync_debug_mode`: 0 says nothing, 1 warns, 2 raises
 

@@ -16,8 +16,6 @@ from torch.utils._pytree import tree_map_only
 
 from vgpu.machine import contexts
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 Given = dict[str, Any]  # the arguments of a call by their names, on the host
 
 

@@ -11,8 +11,6 @@ from torch.autograd.function import BackwardCFunction
 from vgpu.base.patches import Patches
 from vgpu.machine import devices
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 def install(patches: Patches) -> None:
     """Check the gradients a backward pass starts from, and those that a Python Function returns: the engine trusts

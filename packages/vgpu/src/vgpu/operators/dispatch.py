@@ -23,8 +23,6 @@ from vgpu.operators import asserts, custom, drawing, limits, waits, widened
 from vgpu.operators.placement import INTO_FIRST, Placement
 from vgpu.tensors.tensor import KINDS, VirtualTensor, is_virtual, view, wrap
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 # Names of this file are found faster than attributes of torch, and `run` is called for every operator.
 _Tensor = torch.Tensor
 _strided = torch.strided

@@ -22,8 +22,6 @@ from vgpu.base.patches import Patches
 from vgpu.machine import distributions, philox, rng
 from vgpu.tensors.tensor import KINDS
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _aten = torch.ops.aten
 _DROPOUT = _aten.dropout.default
 _VECTOR = 16  # bytes that a thread of the fused dropout loads at once

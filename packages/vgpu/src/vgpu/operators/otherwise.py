@@ -12,8 +12,6 @@ from vgpu.base.patches import Patches
 from vgpu.machine import contexts, waiting
 from vgpu.tensors.tensor import is_virtual
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 
 def install(patches: Patches) -> None:
     """Replace the functions under each of their names."""

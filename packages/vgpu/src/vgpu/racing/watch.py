@@ -30,8 +30,6 @@ from vgpu.racing.detector import Detector, Made, Touched
 from vgpu.racing.report import RaceError
 from vgpu.tensors.tensor import VirtualTensor, is_virtual
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 VARIABLE = "VGPUS_RACES"  # children of a process that is watched are watched, too, in the same way:
 OFF, RAISE, DELAY = "0", "1", "delay"
 _ABOUT_SHAPES = frozenset(

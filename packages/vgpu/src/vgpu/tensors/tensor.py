@@ -14,8 +14,6 @@ from vgpu.base import errors
 from vgpu.machine import contexts, devices, memory, waiting
 from vgpu.tensors import storages
 
-__tracebackhide__ = True  # a user's traceback, in pytest and in a diagnosis, ends in the user's own line
-
 _make_subclass = torch.Tensor._make_subclass
 _device_query = torch.ops.prim.device.default
 

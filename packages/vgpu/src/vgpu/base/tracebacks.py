@@ -1,0 +1,51 @@
+"""Tracebacks end in the program's own line, as on GPUs: they leave out the frames of this package.
+
+A rank that was spawned sends its traceback to its parent as text, so hiding the frames in pytest alone is not enough.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from types import TracebackType
+from typing import Any
+
+from vgpu.base import program, variables
+from vgpu.base.patches import Patches
+
+VARIABLE = "VGPUS_TRACEBACK"  # "short", the default, or "full", for who looks for a fault of virtual GPUs
+_OWN = "vgpu."
+
+
+def install(patches: Patches) -> None:
+    """Leave them out where pytest, Python's `traceback` and the end of a program show an error.
+
+    Raises:
+        ValueError: if VGPUS_TRACEBACK says neither "short" nor "full".
+    """
+    if variables.choice(VARIABLE, "short", "full") == "full":
+        return
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_OWN):
+            patches.set(module, "__tracebackhide__", True, may_be_missing=True)
+    begin = traceback.TracebackException.__init__
+
+    def __init__(self: Any, kind: Any, error: Any, trace: Any, **options: Any) -> None:
+        begin(self, kind, error, without_own(trace), **options)
+
+    patches.set(traceback.TracebackException, "__init__", __init__)
+    if sys.excepthook is sys.__excepthook__:  # it is written in C, and asks nothing of the module
+        patches.set(sys, "excepthook", traceback.print_exception)
+
+
+def without_own(trace: TracebackType | None) -> TracebackType | None:
+    """A copy without the frames of this package; the original where all frames are."""
+    frames, one = [], trace
+    while one is not None:
+        if not program.module_of(one.tb_frame).startswith(_OWN):
+            frames.append(one)
+        one = one.tb_next
+    shown = None
+    for one in reversed(frames):
+        shown = TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return shown or trace

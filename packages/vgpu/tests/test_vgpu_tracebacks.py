@@ -1,0 +1,75 @@
+"""Tracebacks end in the program's own line: pytest, a spawned rank and a program that ends show no file of vgpu."""
+
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+import vgpu
+
+PROGRAM = """
+import sys
+import torch, torch.multiprocessing as mp
+
+def work(rank):
+    {line}
+
+if __name__ == "__main__":
+    if sys.argv[1] == "spawned":
+        mp.spawn(work, nprocs=1)
+    if sys.argv[1] == "process":
+        child = mp.get_context("spawn").Process(target=work, args=(0,))
+        child.start()
+        child.join()
+    work(0)
+"""
+MIXED = 'torch.ones(2, device="cuda:1") + torch.ones(2, device="cuda:0")'
+TOO_LARGE = 'torch.empty(10**13, device="cuda")'
+
+
+def ended(tmp_path, how: str, line: str, **options) -> str:
+    """What a program that fails in `line` says at its end."""
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM.format(line=line))
+    command = [sys.executable, "-m", "vgpu", "--gpus", "2", str(path), how]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options).stderr
+
+
+def own(text: str) -> list[str]:
+    """The lines that name a file of the package, but for the one that has started the program."""
+    return [line for line in text.splitlines() if "/vgpu/" in line.replace("\\", "/") and "__main__.py" not in line]
+
+
+@pytest.mark.parametrize("how", ["spawned", "process", "alone"])
+def test_a_program_that_fails_ends_in_its_own_line(tmp_path, how):
+    said = ended(tmp_path, how, MIXED)
+    assert "found at least two devices, cuda:1 and cuda:0!" in said and f"    {MIXED}" in said
+    assert own(said) == []
+
+
+def test_memory_that_runs_out_says_nothing_of_the_cpus_allocator(tmp_path):
+    said = ended(tmp_path, "alone", TOO_LARGE)
+    assert "torch.OutOfMemoryError: CUDA out of memory" in said
+    assert own(said) == [] and "DefaultCPUAllocator" not in said
+
+
+def test_who_looks_for_a_fault_of_virtual_gpus_sees_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("VGPUS_TRACEBACK", "full")
+    assert own(ended(tmp_path, "alone", MIXED))
+
+
+def test_pythons_own_module_is_as_before_afterwards():
+    before = traceback.TracebackException.__init__, sys.excepthook
+    with vgpu.virtual_gpus(1):
+        assert traceback.TracebackException.__init__ is not before[0]
+    assert (traceback.TracebackException.__init__, sys.excepthook) == before
+    assert not hasattr(vgpu, "__tracebackhide__")
+
+
+@pytest.mark.parametrize("line", [MIXED, TOO_LARGE, 'torch.ones(2, device="cuda:7")', "torch.cuda.set_device(9)"])
+def test_pytest_shows_the_tests_own_line(tmp_path, line):
+    (tmp_path / "test_it.py").write_text(f"import torch\n\ndef test_it():\n    {line}\n")
+    command = [sys.executable, "-m", "pytest", "--vgpus", "2", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path).stdout
+    assert f">       {line}" in said and own(said) == []
