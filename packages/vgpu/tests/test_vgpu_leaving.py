@@ -72,6 +72,12 @@ def test_ranks_that_wait_for_each_other_learn_after_the_timeout_where_each_was(h
     assert how == "asleep" or "s in recv of (3,) float32, at vgpu_leaving.py:" in words.splitlines()[-1]
 
 
+def test_a_message_that_is_too_long_is_an_error_of_both_ranks():
+    """Of the rank that comes second; the first hears that this one has left, and why."""
+    ((_, words, _),) = heard(vgpu_leaving.five_for_three, "")
+    assert "simulated only: a rank sends what the other does not expect" in words
+
+
 def test_a_group_of_gloo_keeps_gloos_words():
     ((name, words, _),) = heard(vgpu_leaving.over_gloo, "raised")
     assert name == "RuntimeError" and "by peer" in words and "simulated only" not in words

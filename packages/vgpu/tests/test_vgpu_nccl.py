@@ -41,6 +41,42 @@ def test_one_rank_gathers_what_it_gives():
         dist.destroy_process_group()
 
 
+@pytest.mark.parametrize("dtype, count", [(torch.float32, 3), (torch.float32, 7), (torch.int32, 5)])
+def test_a_message_that_the_other_rank_does_not_expect(dtype, count):
+    """Gloo ends the process where a message is longer than its buffer, and says nothing of a different dtype."""
+
+    def second_message_differs(rank):
+        first = torch.ones(2, 2, dtype=torch.float64, device="cuda")
+        dist.send(first, 1) if rank == 0 else dist.recv(first.view(4), 0)
+        if rank == 0:
+            dist.send(torch.ones(5, device="cuda"), 1)
+        else:
+            dist.recv(torch.empty(count, dtype=dtype, device="cuda"), 0)
+
+    with pytest.raises(RuntimeError, match="simulated only: a rank sends what the other does not expect") as caught:
+        on_threads(second_message_differs)
+    sent, taken = str(caught.value).splitlines()[1:]
+    assert sent.startswith("rank 0: send of float32, 5 elements, at test_vgpu_nccl.py:")
+    assert taken.startswith(f"rank 1: recv of {str(dtype).removeprefix('torch.')}, {count} elements, at test_vgpu_")
+
+
+def test_tags_of_messages_say_nothing():
+    """With gloo the message of the tag would arrive; with NCCL the one that was sent first does."""
+
+    def swapped(rank):
+        one, two = torch.ones(1, device="cuda"), torch.full((1,), 2.0, device="cuda")
+        if rank == 0:
+            for work in [dist.isend(one, 1, tag=1), dist.isend(two, 1, tag=2)]:
+                work.wait()
+            return None
+        taken = torch.zeros(1, device="cuda"), torch.zeros(1, device="cuda")
+        dist.recv(taken[0], 0, tag=2)
+        dist.recv(taken[1], 0, tag=1)
+        return taken[0].item(), taken[1].item()
+
+    assert on_threads(swapped)[1] == (1, 2)
+
+
 def test_a_group_that_is_destroyed_is_gone():
     """One that lived on would leave gloo's threads running, and the interpreter would end by SIGABRT."""
     for backend in ("gloo", "nccl"):

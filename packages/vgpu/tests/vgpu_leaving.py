@@ -96,6 +96,15 @@ def both_receive(rank: int, wire: Connection, how: str) -> None:
     say(wire, lambda: dist.recv(x, 1 - rank))
 
 
+def five_for_three(rank: int, wire: Connection, how: str) -> None:
+    """Rank 1 expects fewer numbers than rank 0 sends."""
+    dist.init_process_group("nccl")
+    if rank == 1:
+        dist.recv(torch.ones(3, device="cuda"), 0)
+    else:
+        say(wire, lambda: dist.send(torch.ones(5, device="cuda"), 1))
+
+
 def over_gloo(rank: int, wire: Connection, how: str) -> None:
     """Gloo raises on real GPUs, too."""
     dist.init_process_group("cpu:gloo,cuda:nccl")

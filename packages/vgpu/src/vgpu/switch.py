@@ -123,11 +123,7 @@ def start(
     Args:
         gpus: 1 to 64.
         ignored: a value of CUDA_VISIBLE_DEVICES that is not meant for virtual GPUs.
-        capacity: bytes of memory of each.
-        profile: a name of `profiles.PROFILES`.
-        errors: "early" or "late".
-        random: a name of `rng.STREAMS`.
-        triton: "interpret", if Triton's interpreter runs its kernels.
+        capacity, profile, errors, random, triton: what the checks have found, with the memory of each GPU in bytes.
 
     Raises:
         AttributeError: if this version of PyTorch lacks a name that would be replaced. Nothing is replaced then.

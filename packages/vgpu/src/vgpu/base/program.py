@@ -8,10 +8,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 MOST = 4  # lines that are kept of a stack
-_LIBRARIES = "torch.", "vgpu."
 _MACHINERY = "threading.", "multiprocessing.", "contextlib.", "functools.", "importlib.", "runpy."
-_OF_TESTS = "_pytest.", "pluggy.", "unittest."
-_OTHERS = (*_LIBRARIES, *_MACHINERY, *_OF_TESTS)
+_OTHERS = ("torch.", "vgpu.", *_MACHINERY, "_pytest.", "pluggy.", "unittest.")
 _RUNNER = "_pytest.runner."  # whatever called pytest leads to no operator
 
 Frames = tuple[tuple[CodeType, int], ...]  # the innermost first
@@ -49,6 +47,11 @@ def one(frame: tuple[CodeType, int]) -> str:
     code, number = frame
     source = linecache.getline(code.co_filename, number).strip()
     return f"{Path(code.co_filename).name}:{number} in {code.co_name}: {source}"
+
+
+def here() -> str:
+    """The line of the program that is at work, as the end of a sentence."""
+    return "".join(f", at {one(frame)}" for frame in users()[:1])
 
 
 def module_of(frame: FrameType) -> str:

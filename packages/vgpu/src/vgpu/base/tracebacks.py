@@ -1,7 +1,4 @@
-"""Tracebacks end in the program's own line, as on GPUs: they leave out the frames of this package.
-
-A rank that was spawned sends its traceback to its parent as text, so hiding the frames in pytest alone is not enough.
-"""
+"""Tracebacks end in the program's own line, as on GPUs, also those that a spawned rank sends to its parent as text."""
 
 from __future__ import annotations
 
@@ -18,11 +15,7 @@ _OWN = "vgpu."
 
 
 def install(patches: Patches) -> None:
-    """Leave them out where pytest, Python's `traceback` and the end of a program show an error.
-
-    Raises:
-        ValueError: if VGPUS_TRACEBACK says neither "short" nor "full".
-    """
+    """Leave out the frames of this package in pytest, in Python's `traceback` and at the end of a program."""
     if variables.choice(VARIABLE, "short", "full") == "full":
         return
     for name, module in list(sys.modules.items()):

@@ -60,6 +60,28 @@ def check(found: groups.Route, call: Call) -> None:
             raise _differ(told, *_exchange_words(found, call.name))
 
 
+def check_message(found: groups.Route, name: str, one: torch.Tensor, other: int) -> None:
+    """Return where a `send` and its `recv` are alike, or the other rank has not come yet: then that one compares.
+
+    Raises:
+        RuntimeError: if the two differ in dtype or number of elements. Gloo would end the process of the receiver.
+    """
+    way = (found.rank, other) if name == "send" else (other, found.rank)
+    found.messages[way] += 1
+    key = "vgpu/message/{}/{}/{}".format(*way, found.messages[way])
+    what = f"{str(one.dtype).removeprefix('torch.')}, {one.numel()} elements"
+    mine = f"rank {found.rank}: {name} of {what}{program.here()}"
+    try:
+        theirs = found.store.compare_set(key, "", f"{what}\0{mine}").decode()
+    except (AttributeError, RuntimeError):  # the group has no store, or the rank that kept it has left
+        return
+    kind, _, theirs = theirs.partition("\0")
+    if theirs != mine:
+        found.store.delete_key(key)
+    if kind != what:
+        raise _simulated("a rank sends what the other does not expect", sorted((theirs, mine)))
+
+
 def _exchange(found: groups.Route, call: Call) -> list[list[int]]:
     number = zlib.crc32(call.name.encode())
     dtype = -1 if call.dtype is None else _DTYPES.index(call.dtype)
@@ -71,8 +93,7 @@ def _exchange_words(found: groups.Route, name: str) -> tuple[list[str], list[str
 
     All ranks have seen that they differ, so all of them ask, and only then.
     """
-    line = "".join(f", at {program.one(frame)}" for frame in program.users()[:1])
-    mine = f"{name}\0{line}".encode()[:_LONGEST].ljust(_LONGEST, b"\0")
+    mine = f"{name}\0{program.here()}".encode()[:_LONGEST].ljust(_LONGEST, b"\0")
     told = [bytes(row).decode(errors="ignore").split("\0") for row in _gathered(found, [*mine])]
     return [words[0] for words in told], [words[1] for words in told]
 
@@ -127,10 +148,12 @@ def _check_communicators(found: groups.Route, gpus: tuple[int, ...]) -> None:
 
 def _differ(told: list[list[int]], names: list[str], lines: list[str]) -> RuntimeError:
     ranks = [f"rank {k}: {_described(names[k], row, len(told))}{lines[k]}" for k, row in enumerate(told)]
-    return RuntimeError(
-        "simulated only: the ranks of this group do not call the same collective. On GPUs NCCL would hang or give "
-        "wrong numbers.\n" + "\n".join(ranks)
-    )
+    return _simulated("the ranks of this group do not call the same collective", ranks)
+
+
+def _simulated(fault: str, ranks: list[str]) -> RuntimeError:
+    told = "\n".join(ranks)
+    return RuntimeError(f"simulated only: {fault}. On GPUs NCCL would hang or give wrong numbers.\n{told}")
 
 
 def _described(name: str, row: list[int], size: int) -> str:

@@ -109,16 +109,10 @@ def _stand_in(c10d: Any) -> type:
                 super().__init__(store, rank, size, timeout=timeout)
             note_gloo()
 
-        def eager_connect_single_device(self, device: Any) -> None:
-            """Gloo has connected its ranks already."""
+        def _nothing(self, device: Any = None) -> None:
+            """Gloo has connected its ranks already, makes groups by their members alone, and aborts one by one."""
 
-        def perform_nocolor_split(self, device: Any) -> None:
-            """Gloo's groups are made by their members alone."""
-
-        def _group_start(self) -> None:
-            """Gloo aborts its groups one by one."""
-
-        _group_end = _group_start
+        eager_connect_single_device = perform_nocolor_split = _group_start = _group_end = _nothing
 
     return ProcessGroupNCCLOverGloo
 

@@ -104,7 +104,10 @@ class Collective:
         kind = -1
         if self.reduces is not None and not self.functional:
             args[self.reduces], kind = reduction(args, self.reduces, tensors)
-        if self.name not in _BETWEEN_TWO and found.size > 1:
+        if self.name in ("send", "recv_"):
+            agreement.check_message(found, self.name.strip("_"), tensors[0], args[self.group + 1])
+            args[self.group + 2] = 0  # NCCL knows no tags: messages come in the order in which they were sent
+        elif self.name not in _BETWEEN_TWO and found.size > 1:
             root = args[self.root] if self.root is not None else -1
             dtype = tensors[0].dtype if tensors else None
             gives, takes = self._counts(args, found.size)

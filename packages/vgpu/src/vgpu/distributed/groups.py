@@ -6,6 +6,7 @@ virtual tensors are CPU tensors and need a group that takes those: a second one 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import weakref
@@ -34,6 +35,8 @@ class Route:
         self.pending: list[Any] | None = None
         #: The GPUs, rank by rank, that have communicated in this group: as many communicators NCCL would have.
         self.communicators: list[tuple[int, ...]] = []
+        #: Where the two ranks of a message compare it, and how many went from one to the other.
+        self.store, self.messages = group.get_group_store(), collections.Counter[tuple[int, int]]()
         # Weakly: a group that lived until the interpreter's end would leave gloo's threads running, which aborts it.
         self._asked, self._over, self.name = weakref.ref(group), None, group.group_name
         if self.nccl:

@@ -29,7 +29,6 @@ dist: Any = torch.distributed  # PyTorch declares little of what is used of it h
 VARIABLE = "VGPUS_LEFT"  # "raise", the default, or "wait" until the time-out, as NCCL does
 # Gloo's words for a connection that has ended. One of a group that its rank has destroyed, and still holds, stays open.
 _CLOSED = re.compile(r"by peer|[Bb]roken pipe|[Ss]ocket closed|[Tt]imed out")
-_LATE = re.compile(r"[Tt]imed out")
 _GAVE_UP = "it gave up"
 _FOLLOWED = "followed a rank that had left"
 _DIED = "its process has ended without a word: it was killed, or called os._exit"
@@ -79,7 +78,7 @@ class Mailbox:
         self._at_end.cancel()
 
     def tell(self, how: str) -> None:
-        """Tell all others that nobody should wait for this rank, and why."""
+        """Tell all others why nobody should wait for this rank."""
         for port in self._others.values():
             with contextlib.suppress(OSError):
                 self._socket.sendto(f"{self.rank}:{how}"[:_LONGEST].encode(), (_HOST, port))
@@ -218,9 +217,8 @@ def explained(group: str, what: Callable[[], str]) -> Iterator[None]:
         mailbox = _mailboxes.get(group)
         if mailbox is None or not _CLOSED.search(str(error)):
             raise
-        is_late = _LATE.search(str(error)) is not None
-        line = "".join(f", at {program.one(frame)}" for frame in program.users()[:1])
-        own = f"{_GAVE_UP} after {time.monotonic() - begin:.0f} s in {what()}{line}"
+        is_late = "imed out" in str(error)
+        own = f"{_GAVE_UP} after {time.monotonic() - begin:.0f} s in {what()}{program.here()}"
         if is_late:
             mailbox.tell(own)
         left = mailbox.left()
