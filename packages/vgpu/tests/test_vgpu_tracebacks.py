@@ -67,9 +67,15 @@ def test_pythons_own_module_is_as_before_afterwards():
     assert not hasattr(vgpu, "__tracebackhide__")
 
 
-@pytest.mark.parametrize("line", [MIXED, TOO_LARGE, 'torch.ones(2, device="cuda:7")', "torch.cuda.set_device(9)"])
-def test_pytest_shows_the_tests_own_line(tmp_path, line):
-    (tmp_path / "test_it.py").write_text(f"import torch\n\ndef test_it():\n    {line}\n")
-    command = [sys.executable, "-m", "pytest", "--vgpus", "2", "-q", "-p", "no:cacheprovider", "test_it.py"]
+LINES = [MIXED, TOO_LARGE, 'torch.ones(2, device="cuda:7")', "torch.cuda.set_device(9)", "vgpu_ranks(lambda: 1 / 0)()"]
+
+
+@pytest.mark.parametrize("options", [["--vgpus", "2"], []], ids=["session", "fixture"])
+def test_pytest_shows_the_tests_own_line(tmp_path, options):
+    tests = [f"def test_{k}(vgpu_ranks):\n    {line}\n" for k, line in enumerate(LINES)]
+    block = f"def test_block():\n    with vgpu.virtual_gpus(2):\n        {MIXED}\n"
+    (tmp_path / "test_it.py").write_text("\n".join(["import torch, vgpu\n", *tests, block]))
+    command = [sys.executable, "-m", "pytest", *options, "-q", "-p", "no:cacheprovider", "test_it.py"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path).stdout
-    assert f">       {line}" in said and own(said) == []
+    assert f"{len(LINES) + 1} failed" in said and own(said) == []
+    assert [f">       {line}" in said for line in [*LINES[:-1], f"    {MIXED}"]] == [True] * len(LINES)

@@ -10,17 +10,16 @@ from typing import Any
 from vgpu.base import program, variables
 from vgpu.base.patches import Patches
 
-VARIABLE = "VGPUS_TRACEBACK"  # "short", the default, or "full", for who looks for a fault of virtual GPUs
 _OWN = "vgpu."
 
 
 def install(patches: Patches) -> None:
     """Leave out the frames of this package in pytest, in Python's `traceback` and at the end of a program."""
-    if variables.choice(VARIABLE, "short", "full") == "full":
+    if variables.choice("VGPUS_TRACEBACK", "short", "full") == "full":  # for who looks for a fault of virtual GPUs
         return
     for name, module in list(sys.modules.items()):
         if name.startswith(_OWN):
-            patches.set(module, "__tracebackhide__", True, may_be_missing=True)
+            vars(module)["__tracebackhide__"] = True  # to stay: pytest may look when a block has ended
     begin = traceback.TracebackException.__init__
 
     def __init__(self: Any, kind: Any, error: Any, trace: Any, **options: Any) -> None:

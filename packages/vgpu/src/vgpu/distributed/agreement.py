@@ -152,8 +152,8 @@ def _differ(told: list[list[int]], names: list[str], lines: list[str]) -> Runtim
 
 
 def _simulated(fault: str, ranks: list[str]) -> RuntimeError:
-    told = "\n".join(ranks)
-    return RuntimeError(f"simulated only: {fault}. On GPUs NCCL would hang or give wrong numbers.\n{told}")
+    what = f"simulated only: {fault}. On GPUs NCCL would hang or give wrong numbers."
+    return RuntimeError("\n".join([what, *ranks]))
 
 
 def _described(name: str, row: list[int], size: int) -> str:

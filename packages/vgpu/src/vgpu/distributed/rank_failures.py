@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from vgpu.base import program
 
+__tracebackhide__ = True  # base/tracebacks.py sees what is loaded by then, and this file is loaded when it is used
 # What gloo and its stores say where a rank does not come, or is gone: each group, and each store, has its own words.
 _WAITED = re.compile(r"timed? ?out|timeout|Connection (closed|reset) by peer|gloo/transport", re.IGNORECASE)
 _TIME = re.compile(r"timed? ?out|timeout", re.IGNORECASE)

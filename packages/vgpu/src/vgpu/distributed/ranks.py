@@ -23,6 +23,7 @@ from vgpu.distributed import backends, rank_failures, splits, worlds
 from vgpu.machine import contexts, devices, rank_generators
 from vgpu.machine import ranks as threads
 
+__tracebackhide__ = True  # base/tracebacks.py sees what is loaded by then, and this file is loaded when it is used
 T = TypeVar("T")
 _GRACE = 5.0  # seconds that the other ranks have to end after one has failed
 _POLL = 0.05
