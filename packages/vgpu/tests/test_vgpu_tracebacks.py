@@ -5,6 +5,7 @@ import sys
 import traceback
 
 import pytest
+from vgpu_group import free_port
 
 import vgpu
 
@@ -64,7 +65,25 @@ def test_pythons_own_module_is_as_before_afterwards():
     with vgpu.virtual_gpus(1):
         assert traceback.TracebackException.__init__ is not before[0]
     assert (traceback.TracebackException.__init__, sys.excepthook) == before
-    assert not hasattr(vgpu, "__tracebackhide__")
+    with vgpu.virtual_gpus(1):
+        sys.excepthook = print  # as torch.distributed and other libraries do
+    try:
+        assert sys.excepthook is print
+    finally:
+        sys.excepthook = before[1]
+
+
+def test_a_collective_that_is_not_answered_ends_in_the_program_too(tmp_path):
+    """The error comes out of a `with` block of the package, whose frame in contextlib.py goes as well."""
+    wait = "dist.barrier() if rank == 0 else None"
+    program = PROGRAM.replace("{line}", f"dist.init_process_group('nccl'); {wait}").replace("nprocs=1", "nprocs=2")
+    program = program.replace("import sys", "import os, sys, torch.distributed as dist").replace("    work(0)\n", "")
+    join = f"os.environ.update(RANK=str(rank), WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT='{free_port()}')"
+    path = tmp_path / "program.py"
+    path.write_text(program.replace("    dist.init", f"    {join}; torch.cuda.set_device(rank); dist.init"))
+    command = [sys.executable, "-m", "vgpu", "--gpus", "2", str(path), "spawned"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300).stderr
+    assert "rank 1 has left: it returned" in said and own(said) == [] and "contextlib.py" not in said
 
 
 LINES = [MIXED, TOO_LARGE, 'torch.ones(2, device="cuda:7")', "torch.cuda.set_device(9)", "vgpu_ranks(lambda: 1 / 0)()"]

@@ -10,31 +10,37 @@ from typing import Any
 from vgpu.base import program, variables
 from vgpu.base.patches import Patches
 
-_OWN = "vgpu."
-
 
 def install(patches: Patches) -> None:
     """Leave out the frames of this package in pytest, in Python's `traceback` and at the end of a program."""
     if variables.choice("VGPUS_TRACEBACK", "short", "full") == "full":  # for who looks for a fault of virtual GPUs
         return
     for name, module in list(sys.modules.items()):
-        if name.startswith(_OWN):
+        if name.startswith("vgpu."):
             vars(module)["__tracebackhide__"] = True  # to stay: pytest may look when a block has ended
     begin = traceback.TracebackException.__init__
 
-    def __init__(self: Any, kind: Any, error: Any, trace: Any, **options: Any) -> None:
-        begin(self, kind, error, without_own(trace), **options)
+    def __init__(self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, **options: Any) -> None:
+        begin(self, exc_type, exc_value, without_own(exc_traceback), **options)
 
     patches.set(traceback.TracebackException, "__init__", __init__)
     if sys.excepthook is sys.__excepthook__:  # it is written in C, and asks nothing of the module
-        patches.set(sys, "excepthook", traceback.print_exception)
+        sys.excepthook = traceback.print_exception
+        patches.on_restore(_give_back)
+
+
+def _give_back() -> None:
+    if sys.excepthook is traceback.print_exception:  # else the program, or torch.distributed, has set one meanwhile
+        sys.excepthook = sys.__excepthook__
 
 
 def without_own(trace: TracebackType | None) -> TracebackType | None:
-    """A copy without the frames of this package; the original where all frames are."""
-    frames, one = [], trace
+    """A copy without the frames of this package and of its `with` blocks; the original where no frame is left."""
+    frames, one, own = [], trace, False
     while one is not None:
-        if not program.module_of(one.tb_frame).startswith(_OWN):
+        name = program.module_of(one.tb_frame)
+        own = name.startswith("vgpu.") or (own and name == "contextlib.")
+        if not own:
             frames.append(one)
         one = one.tb_next
     shown = None

@@ -48,8 +48,9 @@ def check(found: groups.Route, call: Call) -> None:
     """
     told = _exchange(found, call)
     gpus = tuple(row[_HEAD - 1] for row in told)
+    sharing = _MAY_SHARE and os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE", "0") != "0"
     for rank, gpu in enumerate(gpus):
-        if gpu in gpus[:rank] and not _sharing():
+        if gpu in gpus[:rank] and not sharing:
             raise _duplicate(gpus.index(gpu), rank, gpu)
     _check_communicators(found, gpus)
     size = found.size
@@ -109,10 +110,6 @@ def _gpu(ordinal: int) -> int:
     host = os.environ.get("NCCL_HOSTID") or socket.gethostname()
     machine = zlib.crc32(f"{host}/{os.environ.get('GROUP_RANK', 0)}".encode())
     return machine << 20 | (devices.physical(ordinal) + 1) << 12
-
-
-def _sharing() -> bool:
-    return _MAY_SHARE and os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE", "0") != "0"
 
 
 def _duplicate(first: int, second: int, gpu: int) -> Exception:

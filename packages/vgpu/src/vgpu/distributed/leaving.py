@@ -54,7 +54,7 @@ class Mailbox:
         self._socket.bind((_HOST, 0))
         self._socket.setblocking(False)
         store.set(self._key(rank), f"{socket.gethostname()}:{self._socket.getsockname()[1]}")
-        self._at_end = multiprocessing.util.Finalize(None, self._end, exitpriority=0)
+        self._at_end = multiprocessing.util.Finalize(None, lambda: self.close(_how_this_process_ends()), exitpriority=0)
 
     @staticmethod
     def _key(rank: int) -> str:
@@ -67,9 +67,6 @@ class Mailbox:
             if rank != self.rank and host == socket.gethostname():  # the mailboxes of a different machine are not seen
                 self._others[rank] = int(port)
         del self._store
-
-    def _end(self) -> None:
-        self.close(_how_this_process_ends())
 
     def close(self, how: str) -> None:
         """Say farewell to all others."""
