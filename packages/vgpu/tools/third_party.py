@@ -296,9 +296,9 @@ INTRODUCTION = """\
 [suites.toml](../tools/third_party_suites/suites.toml) says which files run. It also lists, before anything runs, the
 tests that are left out, and it gives the reason of every failure that remains: a failure without one makes the command
 fail. `DIR` holds the folders `accelerate`, `lightning`, `ignite`, `DeepSpeed`, `examples`, `ring-attention`,
-`torchmetrics`, `cs336`, `tensordict`, `opacus`, `nanoGPT`, `timm`, `ultralytics`, `mmengine`, `fairscale`, `picotron`
-and `torchtitan`, or some of them; what they import must be installed for the interpreter that `--python` names. For
-accelerate:
+`torchmetrics`, `cs336`, `tensordict`, `opacus`, `nanoGPT`, `timm`, `ultralytics`, `mmengine`, `fairscale`, `composer`,
+`picotron` and `torchtitan`, or some of them; what they import must be installed for the interpreter that `--python`
+names. For accelerate:
 
 ```sh
 git clone https://github.com/huggingface/accelerate suites/accelerate
