@@ -43,6 +43,18 @@ class TestWhatRanksDo:
         assert place("a", sign="!") == [(k, 3, f"cuda:{k}", "a!") for k in range(3)]
         assert place.__name__ == "place"
 
+    def test_a_collective_needs_nothing_that_a_test_of_the_program_mocks(self, monkeypatch):
+        mine = torch.ones(2, 2, device="cuda").unbind()  # one for each rank, made before
+        monkeypatch.setattr(torch, "tensor", lambda *_, **__: pytest.fail("mocked"))
+
+        @vgpu.ranks(2)
+        def total():
+            copy = mine[dist.get_rank()].to("cuda", copy=True)
+            dist.all_reduce(copy)
+            return copy.tolist()
+
+        assert total() == [[2.0, 2.0]] * 2
+
     @pytest.mark.parametrize("work", [vgpu_ranks.collectives, vgpu_ranks.synced_norm, vgpu_ranks.offloaded])
     def test_what_processes_do(self, work):
         """FSDP2, tensor parallel and checkpoints: test_vgpu_sharded.py; the rules of NCCL: test_vgpu_nccl.py."""
