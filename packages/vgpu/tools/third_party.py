@@ -316,8 +316,8 @@ stand on this page, and those of a suite that it has run, or a part of it, are w
 
 The tests of transformers' distributed trainer and of its tensor parallelism are not here. The source package of
 transformers 5.24.0 holds the mixins of its model tests alone, and the mixin of tensor parallelism skips its tests
-where there is a GPU. Nor are the tests that peft runs on several GPUs: of 44 at commit 5d602fdbf, 34 ask for libraries with
-kernels for CUDA, such as bitsandbytes, and the other ten download a model.
+where there is a GPU. Nor are the tests that peft runs on several GPUs: of 44 at commit 5d602fdbf, 34 ask for libraries
+with kernels for CUDA, such as bitsandbytes, and the other ten download a model.
 """
 
 
