@@ -341,7 +341,7 @@ def test_each_test_begins_with_contexts_that_are_alive_and_ends_with_a_wait(tmp_
     assert "4 passed, 2 xfailed" in run.stdout, run.stdout + run.stderr
 
 
-_LAUNCHED = r"The kernel that failed was launched by\nE? +test_it\.py:{} in test_waits_for_nothing: torch\.zeros"
+_LAUNCHED = r"The kernel that failed was launched by\nE +test_it\.py:{} in test_waits_for_nothing: torch\.zeros"
 DEAD = """
 import pytest, torch
 import torch.multiprocessing as mp

@@ -338,7 +338,9 @@ class TestHowRanksFail:
         assert time.monotonic() - began < 30, "the other rank was released"
 
     # On torch 2.13 about one in forty such groups waits for ever, or ends the process, when the collector destroys it.
-    @pytest.mark.skipif(torch.__version__ < (2, 15), reason="an older torch may wait where it destroys such a group")
+    @pytest.mark.skipif(
+        torch.__version__.startswith("2.13"), reason="torch 2.13 may wait where it destroys such a group"
+    )
     def test_a_model_that_refers_to_itself_keeps_nobody_waiting(self):
         def raises(rank):
             model = nn.parallel.DistributedDataParallel(nn.Linear(2, 2).cuda())

@@ -10,13 +10,16 @@ from typing import Any
 from vgpu.base import program, variables
 from vgpu.base.patches import Patches
 
+# What fails at the end of a test has no line of the program, and pytest wants one to show.
+_OF_TESTS = "vgpu.observing.", "vgpu.pytest_plugin"
+
 
 def install(patches: Patches) -> None:
     """Leave out the frames of this package in pytest, in Python's `traceback` and at the end of a program."""
     if variables.choice("VGPUS_TRACEBACK", "short", "full") == "full":  # for who looks for a fault of virtual GPUs
         return
     for name, module in list(sys.modules.items()):
-        if name.startswith("vgpu."):
+        if name.startswith("vgpu.") and not name.startswith(_OF_TESTS):
             vars(module)["__tracebackhide__"] = True  # to stay: pytest may look when a block has ended
     begin = traceback.TracebackException.__init__
 
