@@ -42,6 +42,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
         torch.manual_seed(0)
         yield devices
         torch.set_default_device(None)
+        monkeypatch.undo()  # while they are still there: afterwards it would put replaced functions back for good
 
 
 @pytest.fixture(scope="session", autouse=True)
