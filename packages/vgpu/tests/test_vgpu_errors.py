@@ -209,6 +209,10 @@ MISTAKES = {
         lambda: on(1, 4).tensor_split(torch.tensor(2, device="cuda:1")),
         "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:1",
     ),
+    "lengths of sequences": (
+        lambda: nn.utils.rnn.pack_padded_sequence(on(1, 3, 2, 4), torch.tensor([3, 2], device="cuda:1")),
+        "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:1 Long tensor",
+    ),
     "a loss of two GPUs": (
         lambda: nn.functional.smooth_l1_loss(on(1, 2), on(2, 2)),
         SAME + "found at least two devices, cuda:1 and cuda:2!",

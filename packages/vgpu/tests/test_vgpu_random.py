@@ -66,6 +66,16 @@ def test_states_can_be_saved():
     assert len(torch.cuda.get_rng_state_all()) == 4
 
 
+def test_a_state_that_map_location_has_put_on_a_gpu_is_refused():
+    state = torch.get_rng_state()
+    generators = torch.Generator().set_state, torch.Generator("cuda").set_state
+    for set_state in (torch.set_rng_state, torch.random.set_rng_state, torch.cuda.set_rng_state, *generators):
+        with pytest.raises(TypeError, match="RNG state must be a torch.ByteTensor"):
+            set_state(state.cuda())
+    with pytest.raises(TypeError, match="expected a torch.ByteTensor, but got list"):
+        torch.set_rng_state(state.tolist())
+
+
 def test_generators_of_ones_own():
     generator = torch.Generator("cuda:1").manual_seed(3)
     assert generator.device == torch.device("cuda:1") and isinstance(generator, torch.Generator)

@@ -82,6 +82,13 @@ def _batch_norm(given: Given) -> None:
 
 
 # By operator, its name without namespace and overload: called with the arguments by name, it raises.
+def _lengths(given: Given) -> None:
+    lengths = given["lengths"]
+    if lengths.is_cuda:
+        found = f"{lengths.dim()}D {lengths.device} {_name(lengths)} tensor"
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {found}")
+
+
 CHECKS: dict[str, Callable[[Given], None]] = {
     **dict.fromkeys(("mm", "addmm", "_sparse_mm", "_sparse_addmm"), _sparse_mm),
     **dict.fromkeys(("convolution", "_convolution"), _convolution),
@@ -92,4 +99,5 @@ CHECKS: dict[str, Callable[[Given], None]] = {
     "_scaled_mm": _scaled_mm,
     "linalg_lstsq": _lstsq,
     "native_batch_norm": _batch_norm,
+    "_pack_padded_sequence": _lengths,
 }

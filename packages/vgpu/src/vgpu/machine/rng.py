@@ -10,6 +10,7 @@ those that the CPU draws for the same seed. With `random="cuda"` they are those 
 from __future__ import annotations
 
 import contextlib
+import functools
 import struct
 import threading
 import weakref
@@ -129,13 +130,12 @@ class VirtualGenerator(CPUGenerator, metaclass=_GeneratorType):
         return torch.frombuffer(bytearray(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8)
 
     def set_state(self, new_state: torch.Tensor) -> VirtualGenerator:
-        """Go on from a state of `get_state`. Raises RuntimeError, in CUDA's words, for anything else."""
+        """Go on from a state of `get_state`. Raises TypeError or RuntimeError, in CUDA's words, for anything else."""
         self._forbid("Please ensure to utilize the CUDAGeneratorImpl::set_state_index method during capturing.")
+        _check_state(new_state)
         if self._ordinal is None:
             super().set_state(new_state)
             return self
-        if new_state.dtype is not torch.uint8 or new_state.is_cuda:
-            raise TypeError("RNG state must be a torch.ByteTensor")
         if new_state.numel() not in (_STATE.size, _STATE.size // 2):  # the second kind has no offset
             raise RuntimeError("RNG state is wrong size")
         kept = bytes(new_state.tolist()).ljust(_STATE.size, b"\0")
@@ -251,7 +251,28 @@ def install(patches: Patches) -> None:
     _generators.clear()
     patches.set(torch, "Generator", VirtualGenerator)
     patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
+    set_rng_state = _checked(torch.random.set_rng_state)
+    for module in (torch, torch.random):
+        patches.set(module, "set_rng_state", set_rng_state)
     _refuse_on_cpu(patches)
+
+
+def _checked(set_rng_state: Callable[[torch.Tensor], None]) -> Callable[[torch.Tensor], None]:
+    """The function of the CPU's generator, to which a state on a virtual GPU is one on the CPU."""
+
+    @functools.wraps(set_rng_state)
+    def checked(new_state: torch.Tensor) -> None:
+        _check_state(new_state)
+        set_rng_state(new_state)
+
+    return checked
+
+
+def _check_state(state: torch.Tensor) -> None:
+    if not isinstance(state, torch.Tensor):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+    if state.dtype is not torch.uint8 or state.is_cuda:
+        raise TypeError("RNG state must be a torch.ByteTensor")
 
 
 def _refuse_on_cpu(patches: Patches) -> None:
