@@ -70,9 +70,9 @@ def test_a_state_that_map_location_has_put_on_a_gpu_is_refused():
     state = torch.get_rng_state()
     generators = torch.Generator().set_state, torch.Generator("cuda").set_state
     for set_state in (torch.set_rng_state, torch.random.set_rng_state, torch.cuda.set_rng_state, *generators):
-        with pytest.raises(TypeError, match="RNG state must be a torch.ByteTensor"):
+        with pytest.raises(TypeError, match=r"RNG state must be a torch\.ByteTensor"):
             set_state(state.cuda())
-    with pytest.raises(TypeError, match="expected a torch.ByteTensor, but got list"):
+    with pytest.raises(TypeError, match=r"expected a torch\.ByteTensor, but got list"):
         torch.set_rng_state(state.tolist())
 
 

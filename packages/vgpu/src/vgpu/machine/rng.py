@@ -251,15 +251,13 @@ def install(patches: Patches) -> None:
     _generators.clear()
     patches.set(torch, "Generator", VirtualGenerator)
     patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
-    set_rng_state = _checked(torch.random.set_rng_state)
+    set_rng_state = _checked(torch.random.set_rng_state)  # to C++ a state on a virtual GPU is one on the CPU
     for module in (torch, torch.random):
         patches.set(module, "set_rng_state", set_rng_state)
     _refuse_on_cpu(patches)
 
 
 def _checked(set_rng_state: Callable[[torch.Tensor], None]) -> Callable[[torch.Tensor], None]:
-    """The function of the CPU's generator, to which a state on a virtual GPU is one on the CPU."""
-
     @functools.wraps(set_rng_state)
     def checked(new_state: torch.Tensor) -> None:
         _check_state(new_state)
