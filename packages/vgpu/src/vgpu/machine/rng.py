@@ -10,7 +10,6 @@ those that the CPU draws for the same seed. With `random="cuda"` they are those 
 from __future__ import annotations
 
 import contextlib
-import functools
 import struct
 import threading
 import weakref
@@ -63,6 +62,7 @@ _lock = threading.RLock()
 _BARE = torch.device("cuda")
 _generators: dict[int, VirtualGenerator] = {}
 _default = torch.default_generator
+_set_rng_state = torch.random.set_rng_state
 _stand_ins: list[Any] = []  # for the CPU's default generator, while ranks are threads
 CPUGenerator = torch.Generator
 
@@ -251,19 +251,18 @@ def install(patches: Patches) -> None:
     _generators.clear()
     patches.set(torch, "Generator", VirtualGenerator)
     patches.set(torch.cuda, "default_generators", tuple(generator(k) for k in range(devices.total())))
-    set_rng_state = _checked(torch.random.set_rng_state)  # to C++ a state on a virtual GPU is one on the CPU
     for module in (torch, torch.random):
-        patches.set(module, "set_rng_state", set_rng_state)
+        patches.functions(module, "", set_rng_state)
     _refuse_on_cpu(patches)
 
 
-def _checked(set_rng_state: Callable[[torch.Tensor], None]) -> Callable[[torch.Tensor], None]:
-    @functools.wraps(set_rng_state)
-    def checked(new_state: torch.Tensor) -> None:
-        _check_state(new_state)
-        set_rng_state(new_state)
+def set_rng_state(new_state: torch.Tensor) -> None:
+    """`torch.set_rng_state`: to C++ a state on a virtual GPU is one on the CPU, so it is refused here, as CUDA does.
 
-    return checked
+    Raises TypeError if `new_state` is not a tensor of bytes on the CPU.
+    """
+    _check_state(new_state)
+    _set_rng_state(new_state)
 
 
 def _check_state(state: torch.Tensor) -> None:
