@@ -35,7 +35,7 @@ def pytest_unconfigure() -> None:
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.device]]:
     """Four virtual GPUs for one test."""
-    gc.collect()  # memory figures start from what is held, not from what an earlier test has yet to give back
+    vgpu.fresh_memory()  # what an earlier test has left would count once CUDA is initialized, in the middle of a test
     gc.freeze()  # and what is held now, such as modules that earlier tests imported, no later collection looks through
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with vgpu.virtual_gpus(4, force=True) as devices:

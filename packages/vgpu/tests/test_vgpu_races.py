@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -99,6 +101,17 @@ def test_all_races_can_be_collected_instead() -> None:
             x.mul_(2)
         x.sum()
     assert len(found) == 3 and all(isinstance(one, vgpu.RaceError) for one in found)
+
+
+def test_tensors_of_a_racy_program_are_freed_though_somebody_keeps_a_function_of_the_block() -> None:
+    x = torch.zeros(4, device="cuda")
+    held = torch.cuda.memory_allocated()
+    with contextlib.suppress(vgpu.RaceError), vgpu.races():
+        kept = torch.Tensor.tolist  # as torch._dynamo keeps it, where it is imported in the block
+        RACY["a_side_stream_reads_what_the_default_stream_writes"](False)
+    gc.collect()
+    assert torch.cuda.memory_allocated() == held
+    assert kept is not torch.Tensor.tolist and kept(x.cpu()) == [0.0] * 4
 
 
 def test_the_error_names_the_tensor_the_streams_and_the_repair() -> None:

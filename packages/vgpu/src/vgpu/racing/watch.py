@@ -139,8 +139,13 @@ class Watch:
             self._delay.end(end)
 
     def end(self) -> None:
-        """Take them away."""
+        """Take them away.
+
+        A module that was imported in the block, such as torch._dynamo, keeps some of them for good, and with them this
+        object. So it lets go of the errors, whose tracebacks hold the tensors of the program.
+        """
         self._patches.restore()
+        self.detector.races = []
         VirtualTensor.run_operator = staticmethod(self._run)
         memory.witness = None
         _watching.remove(self)
