@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from vgpu.base import record
 from vgpu.observing import pytest_run
 
 PLUGIN = "vgpu.pytest_plugin"
@@ -249,6 +250,14 @@ def test_folders_that_killed_sessions_left_are_removed_after_a_day(tmp_path, mon
         os.utime(folder, (0, 0))
     pytest_run._sweep()
     assert [folder.exists() for folder in (old, new, other)] == [False, True, True]
+
+
+def test_a_run_reads_what_its_processes_wrote_in_the_order_of_time(tmp_path, monkeypatch):
+    monkeypatch.setenv(record.FOLDER, str(tmp_path))
+    for moment, process in enumerate((9, 10, 1, 9)):
+        monkeypatch.setattr(record.os, "getpid", lambda process=process: process)
+        record.write(record.USED, test=f"test_{moment}")
+    assert [test for _, test, _ in record.read(str(tmp_path))] == ["test_0", "test_1", "test_2", "test_3"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ QUESTIONS = (
     Question(
         "28.orders",
         "Six float32 numbers have 720 orders. How many different sums do they give?",
-        ("1", "8", "720"),
+        ("1", "about ten", "hundreds"),
     ),
     Question(
         "28.apart",
@@ -27,8 +27,8 @@ QUESTIONS = (
         (
             "all weights are equal",
             "a few weights differ",
-            "most weights differ, and as many digits are right, within two per cent",
-            "most weights differ, and one net is clearly better",
+            "most weights differ; the nets are equally good",
+            "most weights differ; one net is clearly better",
         ),
     ),
 )

@@ -17,13 +17,13 @@ QUESTIONS = (
     Question(
         "36.gradient",
         "The batch is cut into eight equal micro-batches, and `backward()` is called on the mean loss of each. "
-        "What is the gradient, beside that of the mean loss of the whole batch?",
+        "How large is the gradient, compared with that of the mean loss of the whole batch?",
         ("the same", "eight times as large", "an eighth of it"),
     ),
     Question(
         "36.held",
         "Four stages and eight micro-batches, under 1F1B. "
         "Of how many micro-batches does the first stage keep activations at the worst moment?",
-        ("1", "4", "8"),
+        ("1", "4", "7", "8"),
     ),
 )

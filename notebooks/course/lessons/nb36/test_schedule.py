@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from told import cell
+from told import cell, says
 
 from course.lessons.nb36.pipeline_slots import pipeline_slots
 from course.lessons.nb36.puzzles.one_forward_one_backward import one_forward_one_backward
@@ -48,3 +48,9 @@ def test_a_timetable_counts_its_idle_slots():
 def test_stages_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="equally many slots"):
         pipeline_slots([[None], [None, None]], "wrong")
+
+
+def test_to_halve_the_bubble_takes_more_than_twice_the_micro_batches():
+    four, eleven = (timetable([[(kind, k) for kind in "FB" for k in range(batches)]] * 4) for batches in (4, 11))
+    assert idle(four) / (4 * len(four[0])) == pytest.approx(2 * idle(eleven) / (4 * len(eleven[0])))
+    assert says("36", "that takes 2*m* + *p* - 1 of them, 11 in place of 4")

@@ -84,7 +84,7 @@ def all_columns(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 @wrong
 def the_bias_on_every_rank(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """this is what comes out when every rank adds the bias, and `all_reduce` adds it up. It belongs behind the sum,
+    """this is what comes out when every rank adds the bias, and `all_reduce` adds it up. It belongs after the sum,
     once.
 
     Source: huggingface/text-generation-inference issue 1036, 2023; PaddlePaddle/Paddle pull request 35186, 2021

@@ -8,7 +8,9 @@ knows the test that it belongs to. Without the variable nothing is written.
 from __future__ import annotations
 
 import json
+import operator
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +39,7 @@ def write(kind: str, what: str = "", test: str | None = None) -> None:
     if not folder or not test or (kind, test, what) in _written:
         return
     _written.add((kind, test, what))
-    line = json.dumps({"kind": kind, "test": test, "what": what})
+    line = json.dumps({"kind": kind, "test": test, "what": what, "when": time.time()})
     try:
         with open(Path(folder, f"{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -46,15 +48,13 @@ def write(kind: str, what: str = "", test: str | None = None) -> None:
 
 
 def read(folder: str) -> Iterator[tuple[str, str, str]]:
-    """All lines of all processes as (kind, test, what), each once."""
-    seen: set[tuple[str, str, str]] = set()
-    for path in sorted(Path(folder).glob("*.jsonl")):
+    """All lines of all processes as (kind, test, what), each once, in the order in which they were written."""
+    lines = []
+    for path in Path(folder).glob("*.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
-                found = json.loads(line)
+                lines.append(json.loads(line))
             except ValueError:
                 continue  # the process was killed while it wrote
-            entry = found["kind"], found["test"], found["what"]
-            if entry not in seen:
-                seen.add(entry)
-                yield entry
+    lines.sort(key=operator.itemgetter("when"))
+    yield from dict.fromkeys((line["kind"], line["test"], line["what"]) for line in lines)
