@@ -139,12 +139,9 @@ class Watch:
             self._delay.end(end)
 
     def end(self) -> None:
-        """Take them away.
-
-        A module that was imported in the block, such as torch._dynamo, keeps some of them for good, and with them this
-        object. So it lets go of the errors, whose tracebacks hold the tensors of the program.
-        """
+        """Take them away."""
         self._patches.restore()
+        # torch._dynamo, where it was imported in the block, keeps one of them, and so this: tracebacks hold tensors.
         self.detector.races = []
         VirtualTensor.run_operator = staticmethod(self._run)
         memory.witness = None
