@@ -104,3 +104,9 @@ def to_everybody(parameters: float, layers: int, words: int, width: int, groups:
     Source: ROCm/rccl pull request 26, 2018, takes such a factor out of a test program
     """
     return 4 * layers * 4 * words / groups * width * (n - 1) + 4 * parameters / n * (groups - 1)
+
+
+@wrong
+def one_round(parameters: float, layers: int, words: int, width: int, groups: int, n: int) -> float:
+    """these are the bytes of one round of the ring. An all_reduce has two: one adds up, and one hands out the sums."""
+    return bytes_sent(parameters, layers, words, width, groups, n) / 2
