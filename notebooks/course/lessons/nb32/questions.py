@@ -10,7 +10,7 @@ QUESTIONS = (
     ),
     Question(
         "32.opset",
-        "The call asks for `opset_version=11`, and PyTorch's default exporter obeys without an error. Which "
+        "The call asks for `opset_version=11`, and PyTorch's default exporter raises no error. Which "
         "operator set is in the file?",
         ("9", "11", "18"),
     ),

@@ -89,7 +89,7 @@ def queue_lanes(programs: Mapping[str, Sequence[Given]], title: str, failed: str
     run, and the host learns of it at its next wait.
     Raises ValueError for a program that launched nothing, and for a kernel that is not there.
     """
-    drawn = {name: _Program(name, *schedule(given)) for name, given in programs.items()}
+    drawn = {name: _Program(name, *schedule(given, failed)) for name, given in programs.items()}
     for name, program in drawn.items():
         if not program.kernels:
             raise ValueError(f"`programs` must each launch a kernel on a GPU; {name!r} does not")
@@ -109,8 +109,8 @@ def queue_lanes(programs: Mapping[str, Sequence[Given]], title: str, failed: str
     return canvas.figure()
 
 
-def schedule(given: Sequence[Given]) -> tuple[list[Box], list[Wait]]:
-    """When everything begins and ends, and which stream waited for which."""
+def schedule(given: Sequence[Given], failed: str = "") -> tuple[list[Box], list[Wait]]:
+    """When everything begins and ends, and which stream waited for which; the host waits for a failure, not longer."""
     boxes: list[Box] = []
     waits: list[Wait] = []
     free: dict[str, int] = {}  # when a stream has done all that it was given
@@ -133,8 +133,9 @@ def schedule(given: Sequence[Given]) -> tuple[list[Box], list[Wait]]:
         elif step.what == STREAM_WAITS and (other := _lane(step.other)) in free:
             pending[own] = (free[other], other)
         elif step.what == HOST_WAITS and free.get(own, 0) > now:
-            boxes.append(Box(HOST, 0, f"{step.name} waits", now, free[own]))
-            now = free[own]
+            ends = min((box.end for box in boxes if box.lane == own and box.name == failed), default=free[own])
+            boxes.append(Box(HOST, 0, f"{step.name} waits", now, ends))
+            now = ends
     return boxes, waits
 
 

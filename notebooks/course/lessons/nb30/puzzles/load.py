@@ -50,6 +50,7 @@ def cases(random: Random) -> Sequence[Case]:
             {**other, "head.scale": torch.ones(3)},
             wrapped({**other, "module.bias": torch.ones(3)}),
             {**other, "head.bias": torch.ones(1)},  # `copy_` would spread it over all three
+            wrapped(shorter) | {lost: other[lost]},  # no wrapper writes such names
         ]
         found += [Load((net, file)) for file in files]
     return found
@@ -129,10 +130,19 @@ def strips_letters(net, weights):
     load(net, {name.lstrip("module."): tensor for name, tensor in weights.items()})
 
 
+
+@wrong
+def some_have_the_prefix(net, weights):
+    """this is what a function gives that takes the prefix off wherever a name has it. A wrapper puts it before every
+    name, so a file in which only some have it was written by something else.
+    """
+    load(net, {name.removeprefix("module."): tensor for name, tensor in weights.items()})
+
+
 @wrong
 def parameters_alone(net, weights):
     """this is what a function gives that looks at parameters only. The running means and variances are buffers: they
-    stay as they were, and a net in evaluation divides by them.
+    stay as they were, and a net in evaluation computes with them.
     """
     given, own = bare(weights), dict(net.named_parameters())
     if not given.keys() >= own.keys() or any(given[name].shape != own[name].shape for name in own):
