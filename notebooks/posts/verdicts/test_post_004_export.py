@@ -98,7 +98,7 @@ def test_opset_of_the_call(net):
     ruling="right then",
     because="The default exporter takes the argument and calls it deprecated; its files are the same either way.",
     notebook=NOTEBOOK,
-    words="are leftovers of the older one",
+    words="is a leftover of the older one",
 )
 def test_constant_folding_is_a_leftover(net):
     x = torch.randn(1, 3, 8, 8)

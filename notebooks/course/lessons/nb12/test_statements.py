@@ -20,7 +20,7 @@ def test_says_what_a_step_asks_of_the_gpu(monkeypatch):
         with vgpu.trace() as trace:
             parallel.reduce_loss(*detector(*given))
         assert len(asked) == 1 and not trace.copies()
-    assert says("12", "Here only [NMS](14_proposals_and_nms.ipynb) asks, and once")
+    assert says("12", "Here only [NMS](14_proposals_and_nms.ipynb) asks, whether it is done, and as a rule once")
 
 
 def test_says_what_torchvision_does_with_labels_from_0():

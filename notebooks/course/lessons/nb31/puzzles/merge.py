@@ -100,6 +100,14 @@ def along_the_rows_always(shards, plan):
 
 
 @wrong
+def zero_is_false(shards, plan):
+    """this is what `if cut` gives: dimension 0 counts as false, so those tensors are taken from one rank and are too
+    short. Ask `is None`.
+    """
+    return {name: tensor if plan[name] else shards[0][name] for name, tensor in merge(shards, plan).items()}
+
+
+@wrong
 def added_up(shards, plan):
     """what is whole on every rank was added up here. A bias of a row-parallel layer is the same on all ranks: take it
     from one of them.
