@@ -239,7 +239,7 @@ def test_bare_cuda_is_the_current_device():
     because="No computation changes it: set_device does, and a context that is entered or left. It belongs to the thread, and a new thread "
     "starts with 0.",
     notebook=THREADS,
-    words="Work on the CPU does not",
+    words="Work on the CPU changes nothing",
 )
 def test_the_current_device_belongs_to_the_thread():
     torch.cuda.set_device(2)

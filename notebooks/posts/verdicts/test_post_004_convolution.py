@@ -108,7 +108,7 @@ def test_fold_adds_what_overlaps(image):
     because="The transpose is multiplied, so positions are rows in the text's feature matrix; `F.unfold` returns that "
     "transpose already.",
     notebook=NOTEBOOK,
-    words="multiplies by the *transposed* feature matrix",
+    words="which transposes this matrix before it multiplies",
 )
 def test_filter_matrix_times_transposed_features(image):
     pixels, filters = image

@@ -90,7 +90,7 @@ def test_the_model_is_copied_in_every_step() -> None:
     ruling="right",
     because="With a large output and the loss outside, cuda:0 held more than four times as much as the next.",
     notebook=NOTEBOOK,
-    words="*Before the step* only `cuda:0` holds anything",
+    words="only `cuda:0` holds anything",
 )
 def test_the_first_gpu_holds_most() -> None:
     with vgpu.virtual_gpus(4) as gpus:

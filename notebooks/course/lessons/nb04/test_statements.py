@@ -161,7 +161,7 @@ def test_one_key_is_read_as_the_last_one_wrote_it():
     with vgpu.virtual_gpus(4):
         own = nn.DataParallel(Remembers())(torch.zeros(4, 1).cuda())
     assert own.sum() == 1
-    assert says("04", "each replica reads what was written last before its turn")
+    assert says("04", "each reads what was written last before its turn")
     assert says("04", "The features of any other replica, on a different GPU")
 
 

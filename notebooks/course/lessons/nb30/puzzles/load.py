@@ -130,7 +130,6 @@ def strips_letters(net, weights):
     load(net, {name.lstrip("module."): tensor for name, tensor in weights.items()})
 
 
-
 @wrong
 def some_have_the_prefix(net, weights):
     """this is what a function gives that takes the prefix off wherever a name has it. A wrapper puts it before every
