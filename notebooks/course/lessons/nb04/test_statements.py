@@ -236,7 +236,8 @@ def test_the_table_of_what_survives_without_replicas(wrap, buffers):
         "| a stored `cuda:0` | wrong on all GPUs but one | wrong on all ranks but one | as DDP |",
         "| a bare `.cuda()` in `forward` | the replica's GPU | the rank's GPU, after `set_device` | as DDP |",
         "| a bare `.cuda()` in a new thread | `cuda:0` | `cuda:0`, on every rank | as DDP |",
-        "| a plain tensor that `__init__` makes by `.cuda()` | stays on `cuda:0` | on the rank's GPU, and each rank has its own | as DDP |",
+        "| a plain tensor that `__init__` makes by `.cuda()` | stays on `cuda:0` "
+        "| on the rank's GPU, and each rank has its own | as DDP |",
         "| a buffer | copied from GPU 0 in each call | rank 0's is sent to all before a training step "
         "| each rank has its own, whole |",
         "| an attribute that `forward` assigns | lost | each rank has its own | as DDP |",

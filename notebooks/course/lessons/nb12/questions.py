@@ -23,7 +23,8 @@ QUESTIONS = (
     ),
     Question(
         "12.gradient",
-        "`make_proposals` runs under `torch.no_grad()`. `backward()` starts from the two losses of the box head alone. Which parts of the detector get a gradient?",
+        "`make_proposals` runs under `torch.no_grad()`. `backward()` starts from the two losses of the box head alone. "
+        "Which parts of the detector get a gradient?",
         ("box_head", "rpn, box_head", "backbone, box_head", "backbone, rpn, box_head"),
     ),
     Question(

@@ -10,7 +10,8 @@ QUESTIONS = (
     ),
     Question(
         "35.after",
-        'A program catches the device-side assert and goes on with `torch.ones(1, device="cuda") + 1`. What does it get?',
+        "A program catches the device-side assert and goes on with "
+        '`torch.ones(1, device="cuda") + 1`. What does it get?',
         ("2", "the same error", "nothing, it waits"),
     ),
     Question(
