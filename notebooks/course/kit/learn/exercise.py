@@ -165,7 +165,8 @@ def show(value: Any, note: Callable[[Any], str] | None = None) -> str:
 def show_apart(given: Any, expected: Any) -> tuple[str, str]:
     """Two values that are not the same, each in a sentence, with as much as it takes to tell them apart.
 
-    First as `show` does, then with what is known of the graph, then all numbers, and at last the memory that they use.
+    First as `show` does, then with what is known of the graph, then all numbers or the first that differs, and at
+    last the memory that they use.
     """
     for note in (None, _graph):
         mine, right = show(given, note), show(expected, note)
@@ -176,9 +177,29 @@ def show_apart(given: Any, expected: Any) -> tuple[str, str]:
         return show(given, _memory), show(expected, _memory)
     if max(len(mine), len(right)) <= LONG:
         return mine, right
+    place = _first_apart(given, expected)
+    if place is not None:
+        return _with_item(given, place), _with_item(expected, place)
     start = next((i for i, pair in enumerate(zip(mine, right, strict=False)) if pair[0] != pair[1]), 0)
     part = slice(max(0, start - 40), start + 40)
     return f"{show(given)} with {mine[part]} ...", f"{show(expected)} with {right[part]} ..."
+
+
+def _first_apart(given: Any, expected: Any) -> tuple[int, ...] | None:
+    """Where two tensors or arrays of one shape first differ to four digits; None for anything else."""
+    if not (_is_dense(given) and _is_dense(expected) and given.shape == expected.shape):
+        return None
+    pairs = zip(given.flatten().tolist(), expected.flatten().tolist(), strict=True)
+    first = next((k for k, (mine, right) in enumerate(pairs) if show(mine) != show(right)), None)
+    return None if first is None else tuple(int(index) for index in np.unravel_index(first, given.shape))
+
+
+def _is_dense(value: Any) -> bool:
+    return hasattr(value, "shape") and str(getattr(value, "layout", "torch.strided")) == "torch.strided"
+
+
+def _with_item(value: Any, place: tuple[int, ...]) -> str:
+    return f"{show(value)} with {show(value[place].item())} at {list(place)}"
 
 
 def _graph(tensor: Any) -> str:
